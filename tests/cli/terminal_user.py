@@ -115,9 +115,9 @@ def lead_call(tool: str, **arguments: object) -> dict[str, object]:
     return {"match": {"purpose": "lead"}, "tool_calls": [{"name": tool, "arguments": arguments}]}
 
 
-def lead_plan(*steps: dict[str, object]) -> dict[str, object]:
+def hand_out(*steps: dict[str, object], **more: object) -> dict[str, object]:
     """Script the lead to hand out steps."""
-    return lead_call("plan", steps=list(steps))
+    return lead_call("plan", steps=list(steps), **more)
 
 
 def one_step(*replies: dict[str, object]) -> tuple[dict[str, object], ...]:

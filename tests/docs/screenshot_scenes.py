@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.cli.repl.terminal_session import ENTER, TerminalSession
-from tests.cli.terminal_user import User, lead_call, lead_plan, lead_reply, plan, step, step_call, step_reply
+from tests.cli.terminal_user import User, hand_out, lead_call, lead_reply, plan, step, step_call, step_reply
 from tests.docs.terminal_svg import render_screen, render_svg
 from tests.docs.update_console_blocks import reader
 
@@ -121,7 +121,7 @@ def _first_replies() -> list[dict[str, object]]:
     """Replies of a lead that looks around, then hands out a longer plan whose first three steps run in parallel."""
     return [
         _with_usage({**lead_call("list_directory", path="."), "text": _LOOK}, 980),
-        {**_with_usage({**lead_plan(*_STEPS), "text": _HAND_OUT}, 1120), "chunks": 1},
+        {**_with_usage({**hand_out(*_STEPS), "text": _HAND_OUT}, 1120), "chunks": 1},
         _with_usage(step_call("tests", "run_command", command="make test"), 1210),
         _with_usage(step_call("callers", "search_text", pattern="quantize|round"), 1180, after_ms=900),
         _with_usage(step_call("promise", "read_file", path="MANUAL.md"), 1160, after_ms=1400),
@@ -147,7 +147,7 @@ def _play_running(scene: Scene, user: User) -> TerminalSession:
 def _play_approval(scene: Scene, user: User) -> TerminalSession:
     replies = [
         {
-            **_with_usage(lead_plan(step("push", title="Push it"), step("mail", title="Write the mail")), 410),
+            **_with_usage(hand_out(step("push", title="Push it"), step("mail", title="Write the mail")), 410),
             "chunks": 1,
         },
         _with_usage(step_call("mail", "run_command", command="git log --oneline -1"), 1190),

@@ -16,8 +16,8 @@ from tests.cli.terminal_user import (
     answer,
     composer_reply,
     event_types,
+    hand_out,
     lead_call,
-    lead_plan,
     lead_reply,
     plan,
     step,
@@ -71,7 +71,7 @@ CASES = {
     ),
     "three steps of the lead": Case(
         replies=(
-            lead_plan(step("a", writes=["a.txt"]), step("b"), step("c", "a", "b")),
+            hand_out(step("a", writes=["a.txt"]), step("b"), step("c", "a", "b")),
             *THREE_STEPS,
             lead_reply("All three are done."),
         ),
@@ -80,9 +80,9 @@ CASES = {
     ),
     "a failed step, and a lead that revises its plan": Case(
         replies=(
-            lead_plan(step("a"), step("b", "a")),
+            hand_out(step("a"), step("b", "a")),
             {"match": {"step": "a"}, "fault": "refused"},
-            lead_plan(step("a2"), step("b", "a2")),
+            hand_out(step("a2"), step("b", "a2")),
             step_reply("a2", "a is done"),
             step_reply("b", "b is done"),
             lead_reply("Done at the second attempt."),
@@ -91,17 +91,17 @@ CASES = {
         expected_types=("step.completed",),
     ),
     "a failed step that nobody mends": Case(
-        replies=(lead_plan(step("a")), {"match": {"step": "a"}, "fault": "refused"}, lead_reply("It did not work.")),
+        replies=(hand_out(step("a")), {"match": {"step": "a"}, "fault": "refused"}, lead_reply("It did not work.")),
         exit_code=1,
         expected_types=("step.completed",),
     ),
     "a fork of the conversation": Case(
-        replies=(lead_plan(step("a", context="fork")), step_reply("a", "a is done"), lead_reply("Done.")),
+        replies=(hand_out(step("a", context="fork")), step_reply("a", "a is done"), lead_reply("Done.")),
         exit_code=0,
         expected_types=("step.completed",),
     ),
     "a circle of steps of the lead": Case(
-        replies=(lead_plan(step("a", "b"), step("b", "a")), lead_reply("I cannot plan that.")), exit_code=0
+        replies=(hand_out(step("a", "b"), step("b", "a")), lead_reply("I cannot plan that.")), exit_code=0
     ),
     "a conversation that outgrows the window": Case(
         replies=(
@@ -263,7 +263,7 @@ def test_a_run_with_the_wrong_cassette_has_a_complete_stream(user: User) -> None
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupted_run_has_a_complete_stream(user: User, number: int) -> None:
-    model = user.script(lead_plan(step("a"), step("b", "a")), step_call("a", "run_command", command="sleep 60"))
+    model = user.script(hand_out(step("a"), step("b", "a")), step_call("a", "run_command", command="sleep 60"))
     words = user.command("run", "x", "--model", model, *STREAM)
     events = run_and_signal(words, user, number, lambda line: '"tool.started"' in line and '"a"' in line)
     check_stream(events)
