@@ -1,6 +1,7 @@
 """Folds a session's log into its conversation: every request with its calls and results, as the model saw them."""
 
 from collections.abc import Sequence
+from itertools import takewhile
 from pathlib import Path
 
 from agent.protocol.events import Envelope, MessageAdded, RunCompleted, RunStarted, SessionRewound, StepStarted
@@ -26,9 +27,9 @@ def request_message(context: str, request: str) -> Message:
     return Message(role="user", content="\n\n".join(part for part in (context, request) if part))
 
 
-def read_conversation(log: Path, effect_of: EffectOf) -> Sequence[Message]:
-    """Return the conversation of a session so far; every call has a result, as providers require."""
-    fold = _fold(log, effect_of)
+def read_conversation(log: Path, effect_of: EffectOf, *, before: str | None = None) -> Sequence[Message]:
+    """Return a session's conversation, or the part before a run; every call has a result, as providers require."""
+    fold = _fold(log, effect_of, before)
     fold.finish()
     return fold.history.messages
 
@@ -54,9 +55,9 @@ def resumed_conversation(log: Path, run_id: str, effect_of: EffectOf) -> Unfinis
     )
 
 
-def _fold(log: Path, effect_of: EffectOf) -> "_ConversationFold":
+def _fold(log: Path, effect_of: EffectOf, before: str | None = None) -> "_ConversationFold":
     fold = _ConversationFold(effect_of)
-    for line in read_lines(log):
+    for line in takewhile(lambda line: line.run_id != before, read_lines(log)):
         fold.apply(line)
     return fold
 
