@@ -67,7 +67,6 @@ async def _publish_shielded(publishing: Coroutine[None, None, None], response: E
 
 _BACKOFF_S, _JITTER_S = 0.6, 0.2
 INTERRUPTED = "Interrupted."
-STOPPED_BY_USER = "Stopped by you."
 NO_INSTRUCTION = "The step has no instruction."
 
 
@@ -219,8 +218,8 @@ class Executor:
                     if left <= 0:
                         return StepResult(status="timeout", reason=f"Stopped at the time limit of {work.limit_s:g} s.")
                     await asyncio.wait({working}, timeout=left)
-                if working.cancelled() and self._control.is_stopped(work.step.id):
-                    return StepResult(status="cancelled", reason=STOPPED_BY_USER)
+                if working.cancelled() and (reason := self._control.stop_reason(work.step.id)):
+                    return StepResult(status="cancelled", reason=reason)
                 return working.result()
         finally:
             working.cancel()
