@@ -198,9 +198,9 @@ class Executor:
         except BudgetExhausted as stop:
             return _error_result(f"Stopped: {stop}.", exit_codes.BUDGET)
         except ModelFault as fault:
-            return _error_result(str(fault), fault.policy.exit_code)
+            return _error_result(str(fault), fault.policy.exit_code, fault.policy.hint)
         except AgentError as error:
-            return _error_result(error.message, error.exit_code)
+            return _error_result(error.message, error.exit_code, error.hint)
         except OSError as error:
             return _error_result(f"The step failed: {error}", exit_codes.FAILED)
         except Exception as error:  # noqa: BLE001 (the edge of a step: a bug in one must not end the others)
@@ -319,5 +319,5 @@ def backoff_s(attempt: int) -> float:
     return _BACKOFF_S * float(2 ** (attempt - 1)) + random.uniform(0, _JITTER_S)
 
 
-def _error_result(reason: str, exit_code: int) -> StepResult:
-    return StepResult(status="error", reason=reason, exit_code=exit_code)
+def _error_result(reason: str, exit_code: int, hint: str = "") -> StepResult:
+    return StepResult(status="error", reason=reason, exit_code=exit_code, hint=hint)

@@ -148,7 +148,7 @@ class OrchestratorRunner:
         """Whether a lead works on a request, instead of a planner with steps and a composer."""
         if submit.plan or submit.plan_only or self._review:
             return False
-        if unfinished and unfinished.plan:
+        if unfinished and (unfinished.plan or unfinished.answer):
             return unfinished.is_led
         return self._settings.planning != "always"
 
@@ -336,7 +336,8 @@ class OrchestratorRunner:
             answer = remove_unknown_citations(lead.text, [step.id for step, _ in others]) if others else lead.text
         else:
             answer = join_results(others) if any(is_success(response.status) for _, response in others) else ""
-        return self._within_limit(self._outcomes.build(answer, plan), plan)
+        outcome = self._within_limit(self._outcomes.build(answer, plan), plan)
+        return replace(outcome, hint=lead.hint) if lead and outcome.error == lead.summary else outcome
 
     async def _compose(self, task: Task, plan: Plan) -> Outcome:
         """Return the outcome with the composed answer, or with the joined results if the model fails."""

@@ -136,7 +136,8 @@ class CachingStepRunner:
     def cached_result(self, step: PlanStep) -> ExecutorResponse | None:
         """Return the result of the step if a run of this chain already has it."""
         source = self._source
-        if not source.lineage:
+        if not source.lineage or step.id == LEAD:
+            # The lead's answer is in its conversation.
             return None
         # A resumed run knows requests and steps only as they are logged, so secrets are not part of a key.
         shared = KeySource(

@@ -25,6 +25,8 @@ TRY_AGAIN = (
     "The work goes on. What was refused before may be allowed now: do what is still missing, "
     "then reply with the result."
 )
+# The same to a lead that has answered, though a part of its work had failed.
+FINISH = "The work goes on: do what failed or is still missing, then reply with the result."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

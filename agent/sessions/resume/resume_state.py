@@ -86,8 +86,10 @@ def unfinished_run(log: Path, run_id: str, effect_of: EffectOf) -> UnfinishedRun
             raise RunIsFinished(f"run {run} finished successfully; there is nothing to resume", hint)
     plan = state.plan_steps()
     steps = {step.id: unfinished for step in plan if (unfinished := state.unfinished_step(step, effect_of))}
-    led = resumed_conversation(log, run_id, effect_of) if any(step.id == LEAD for step in plan) else None
-    if led:
+    has_lead = any(step.id == LEAD for step in plan)
+    # Without a plan a lead may take over, too.
+    led = resumed_conversation(log, run_id, effect_of) if has_lead or not plan else None
+    if led and has_lead:
         calls = state.repeated_calls(led.open_calls) or state.lost_plan_call(plan)
         steps[LEAD] = replace(led, messages=(), open_calls=calls)
     return UnfinishedRun(
