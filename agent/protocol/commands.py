@@ -10,12 +10,20 @@ from tooling.contract.image import Image
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayedRun:
+    """A run in the log of its session."""
+
+    log: Path
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Submit:
     """Run one task; `files` are included in the request as text or images, `inputs` are copied into the workspace.
 
     A given `plan` is run as it is, without a planner. A given `context`, with its `schema`, comes from an earlier run:
-    it is used as it is, and no new context is collected; the same is true of `images`, which are otherwise taken from
-    `files`.
+    it is used as it is, and no new context is collected; `replays` says which run, for the conversation before it. The
+    same is true of `images`, which are otherwise taken from `files`.
     """
 
     prompt: str
@@ -27,6 +35,7 @@ class Submit:
     context: str | None = None
     schema: str = ""
     images: tuple[Image, ...] = ()
+    replays: ReplayedRun | None = None
 
     @property
     def needs_model(self) -> bool:
