@@ -190,7 +190,8 @@ class AgentRunner:
         if status := stalls.streak.record(facts):
             return StepResult(status=status, text=_failure_text(facts), exit_code=exit_codes.TOOL_FAILED)
         repeated = stalls.repetition.record(facts)
-        if repeated == WARN_AT:
+        has_failed_again = repeated == 1 and not any(fact.success for fact in facts)
+        if repeated == WARN_AT or has_failed_again:
             await self._add_user_message(loop, _REPEATED)
         if repeated < STOP_AT:
             return None
