@@ -195,17 +195,17 @@ class Transcript:
             self._write_result(said.content)
             self._has_answered = True
 
-    def _write_result(self, result: str) -> None:
-        """Write the answer of the run, unless the lead has said it already."""
-        if result.strip() != self._lead_text:
-            self._finish_answer(result)
-
     def _on_thought_ended(self, step: str | None, thought: FinishedThought) -> None:
         if thought.seconds < _MIN_THOUGHT_S:
             return
         title = f"{_prefix(step)}thought for {format_duration(thought.seconds)}"
         self.folded.append(FoldedOutput(title=title, text=sanitize(thought.text)))
         self._print_clipped("quiet", f"  {title}{self._expand_hint}")
+
+    def _write_result(self, result: str) -> None:
+        """Write the answer of the run, unless the lead has said it already."""
+        if result.strip() != self._lead_text:
+            self._finish_answer(result)
 
     def _finish_answer(self, text: str) -> None:
         """Write the part of the final text that was not streamed."""

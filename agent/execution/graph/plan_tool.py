@@ -24,8 +24,8 @@ class PlanStepParams:
     title: str = ""
     depends_on: Annotated[tuple[str, ...], "ids whose results it needs"] = ()
     writes: Annotated[tuple[str, ...], "paths it changes"] = ()
-    context: Annotated[Literal["fresh", "fork"], "fork: it knows this whole conversation"] = "fresh"
-    verify: Annotated[str, "a command you know to work that shows whether it succeeded"] = ""
+    context: Annotated[Literal["fresh", "fork"], "fork: it knows this conversation"] = "fresh"
+    verify: Annotated[str, "a command known to work that shows success"] = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,9 +51,9 @@ class PlanTool(Tool[PlanParams]):
     spec = ToolSpec(
         name=PLAN_TOOL,
         description=(
-            "Hand out parts of the work as steps that run at the same time, each by an agent of its own; returns their "
-            "results. Only for several large parts that do not need each other, after you have looked; do everything "
-            "else yourself. Call it again with all the work that remains to change the plan, or without steps to wait."
+            "Hand out steps that run at the same time, each by its own agent; returns their results. Only for several "
+            "large parts that do not need each other, after you have looked; do all else yourself. Call it again with "
+            "all the work that remains to change the plan, or without steps to wait."
         ),
         parameters=schema_of(PlanParams),
         effect="note",

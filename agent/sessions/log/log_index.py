@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from agent.protocol.codec import CodecError, from_line
-from agent.protocol.events import Envelope, RunStarted, SessionRewound
+from agent.protocol.events import Envelope, RunStarted
 from agent.vocabulary.usage import Usage
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import decode
@@ -111,24 +111,6 @@ def run_lines(path: Path, run_id: str) -> Iterator[LogLine]:
 def run_events(path: Path, run_id: str) -> list[Envelope]:
     """Return the events of a run in order, skipping those that this version cannot decode."""
     return [envelope for line in run_lines(path, run_id) if (envelope := line.envelope())]
-
-
-def rewound_runs(path: Path) -> frozenset[str]:
-    """Return the runs that no longer belong to the conversation: those that were rewound, and the rewinds."""
-    rewinds = {
-        line.run_id: envelope.event.before_run
-        for line in read_lines(path, only=SessionRewound.type)
-        if (envelope := line.envelope()) and isinstance(envelope.event, SessionRewound)
-    }
-    if not rewinds:
-        return frozenset()
-    order: list[str] = []
-    rewound: set[str] = set()
-    for line in read_lines(path, only=RunStarted.type):
-        order.append(line.run_id)
-        if rewinds.get(line.run_id) in order:
-            rewound.update(order[order.index(rewinds[line.run_id]) :])
-    return frozenset(rewound)
 
 
 def read_run_chain(path: Path, run_id: str) -> list[list[Envelope]]:

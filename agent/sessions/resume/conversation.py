@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from agent.protocol.events import Envelope, MessageAdded, RunCompleted, RunStarted, StepStarted
-from agent.sessions.log.log_index import LogLine, read_lines, rewound_runs
+from agent.protocol.events import Envelope, MessageAdded, RunCompleted, RunStarted, SessionRewound, StepStarted
+from agent.sessions.log.log_index import LogLine, read_lines
 from agent.sessions.resume.step_history import EffectOf, StepHistory
 from agent.vocabulary.compaction import SUMMARY_PREFIX
 from agent.vocabulary.message import Message
@@ -56,10 +56,8 @@ def resumed_conversation(log: Path, run_id: str, effect_of: EffectOf) -> Unfinis
 
 def _fold(log: Path, effect_of: EffectOf) -> "_ConversationFold":
     fold = _ConversationFold(effect_of)
-    rewound = rewound_runs(log)
     for line in read_lines(log):
-        if line.run_id not in rewound:
-            fold.apply(line)
+        fold.apply(line)
     return fold
 
 
@@ -67,7 +65,10 @@ class _ConversationFold:
     """Accumulates a session's conversation line by line, decoding only what belongs to it."""
 
     def __init__(self, effect_of: EffectOf) -> None:
+        self._effect_of = effect_of
         self.history = StepHistory(effect_of)
+        # The conversation before each run, for rewinding.
+        self._before: dict[str, list[Message]] = {}
         self._requests: dict[str, str] = {}
         self._parents: dict[str, str | None] = {}
         self._run_id = ""
@@ -129,6 +130,7 @@ class _ConversationFold:
         match envelope.event:
             case RunStarted(resumes=resumes):
                 self.flush_request()
+                self._before[envelope.run_id] = list(self.history.messages)
                 self._parents[envelope.run_id] = resumes
                 self._resumes_directly = resumes is not None and self.last_chain_member(resumes)
                 self._run_id, self._context, self._has_lead = envelope.run_id, "", False
@@ -137,6 +139,10 @@ class _ConversationFold:
             case MessageAdded(role="user", content=content):
                 self._requests[envelope.run_id] = content
                 self._waiting = content
+            case SessionRewound(before_run=run_id):
+                self._waiting = None
+                self.history = StepHistory(self._effect_of)
+                self.history.messages = self._before.get(run_id, [])
             case RunCompleted() as end:
                 self._complete_run(end)
             case _:
@@ -156,4 +162,4 @@ class _ConversationFold:
             self.history.messages.append(Message(role="assistant", content=answer))
 
 
-_RUN_EVENTS = frozenset(event.type for event in (RunStarted, MessageAdded, RunCompleted))
+_RUN_EVENTS = frozenset(event.type for event in (RunStarted, MessageAdded, SessionRewound, RunCompleted))

@@ -152,12 +152,14 @@ class TerminalSession:
         return True
 
 
-def child_processes(pid: int, *, with_watchdog: bool = False) -> list[int]:
-    """Return all descendants of a process, without the watchdog, which lives as long as the program."""
+def child_processes(pid: int, *, with_own: bool = False) -> list[int]:
+    """Return all descendants of a process, without the watchdog and the sandbox, which live as long as the program."""
     pids = _descendants(pid)
-    return (
-        pids if with_watchdog else [child for child in pids if not command_line_of(child).startswith("windlass-keeper")]
-    )
+    return pids if with_own else [child for child in pids if not _is_own(command_line_of(child))]
+
+
+def _is_own(command_line: str) -> bool:
+    return command_line.startswith("windlass") or command_line.partition(" ")[0].endswith("bwrap")
 
 
 def command_line_of(pid: int) -> str:
