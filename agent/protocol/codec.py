@@ -22,6 +22,7 @@ _OPTIONAL = frozenset(
         "cassette",
         "key",
         "delta",
+        "interrupted",
         "plan_only",
         "tool_calls",
         "reasoning",
