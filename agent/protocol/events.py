@@ -98,6 +98,15 @@ class ToolStarted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ToolOutput:
+    """The last lines of a call that is still running; may be dropped, and is not logged."""
+
+    type: ClassVar[str] = "tool.output"
+    tool_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCompleted:
     """A tool call ended; `output` is the text for the model."""
 
@@ -298,6 +307,7 @@ Event: TypeAlias = (
     | StepStarted
     | MessageAdded
     | ToolStarted
+    | ToolOutput
     | ToolCompleted
     | ApprovalRequested
     | ApprovalResolved
@@ -331,5 +341,6 @@ class Envelope:
 
     @property
     def is_durable(self) -> bool:
-        """Whether this event is logged: all except fragments of text."""
-        return not (isinstance(self.event, MessageAdded) and self.event.delta)
+        """Whether this event is logged: all except fragments of text and the output of running calls."""
+        is_fragment = isinstance(self.event, MessageAdded) and self.event.delta
+        return not (is_fragment or isinstance(self.event, ToolOutput))
