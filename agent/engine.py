@@ -111,7 +111,7 @@ class AgentExecutor:
         memory = await self._recall()
         return Task(
             request=unfinished.request,
-            history=unfinished.conversation,
+            history=unfinished.conversation if self._orchestrator.is_led(submit, unfinished) else (),
             lineage=unfinished.lineage,
             context=unfinished.context,
             constraints=_constraints(self._output_schema.constraints if self._output_schema else "", memory),

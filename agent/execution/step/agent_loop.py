@@ -110,8 +110,8 @@ class AgentRunner:
         """Loop until the model answers, stalls or reaches the turn limit, starting from the given conversation."""
         loop = self._start_loop(request, ctx, conversation)
         await self._repeat_open_calls(loop)
-        if answer := conversation.last_answer:
-            return _answer_result(answer, conversation)
+        if (answer := conversation.last_answer) and (result := await self._finish(loop, answer)):
+            return result
         stalls, has_asked, truncated = StallDetector(self._calls.effect_of), False, conversation.truncated_answer
         while conversation.turns < profile.max_turns:
             await self._deliver_steering(loop)
@@ -222,6 +222,9 @@ class AgentRunner:
     async def _turn(self, loop: _LoopState) -> ModelReply:
         loop.conversation.turns += 1
         reply = await self._ask_model(loop)
+        if not reply.message.tool_calls:
+            # Sent as it is logged: only the reasoning before a call is needed later.
+            reply = replace(reply, message=replace(reply.message, reasoning="", reasoning_signature=None))
         loop.conversation.messages.append(reply.message)
         self._emit_reply(loop, reply.message, reply.usage)
         return reply
@@ -233,9 +236,9 @@ class AgentRunner:
             content=message.content,
             tool_calls=calls or None,
             # Some providers reject a history in which the reasoning before a call is missing.
-            reasoning=(message.reasoning or None) if calls else None,
-            reasoning_signature=message.reasoning_signature if calls else None,
-            reasoning_model=message.reasoning_model if calls else None,
+            reasoning=message.reasoning or None,
+            reasoning_signature=message.reasoning_signature,
+            reasoning_model=message.reasoning_model,
             # The cost counts even if the step never ends.
             spent=spent,
         )

@@ -102,9 +102,16 @@ class _ConversationFold:
         self.history.close_turn()
 
     def flush_request(self) -> None:
-        """Add the request of a run that ended before any work."""
-        if self._waiting is not None:
+        """Add the request of the current run, unless it continues one that is there already."""
+        if self._waiting is None:
+            return
+        if self._parents.get(self._run_id) is None:
             self._add_request(self._waiting)
+        elif self._resumes_directly:
+            self._waiting = None
+        else:
+            self._context = ""
+            self._add_request(RESUMED_LATER.format(request=self._waiting))
 
     def _add_request(self, request: str) -> None:
         self.history.start_request(request_message(self._context, request))
@@ -112,20 +119,9 @@ class _ConversationFold:
 
     def _apply_to_lead(self, envelope: Envelope) -> None:
         self._has_lead = True
-        if isinstance(envelope.event, StepStarted) and self._waiting is not None:
-            if self._parents.get(envelope.run_id) is None:
-                self._add_request(self._waiting)
-            else:
-                self._resume(envelope.run_id)
+        if isinstance(envelope.event, StepStarted):
+            self.flush_request()
         self.history.apply(envelope)
-
-    def _resume(self, run_id: str) -> None:
-        """Continue an interrupted request; after other requests it is named again."""
-        if self._resumes_directly:
-            self._waiting = None
-            return
-        self._context = ""
-        self._add_request(RESUMED_LATER.format(request=self._requests.get(run_id, "")))
 
     def _apply_to_run(self, envelope: Envelope) -> None:
         match envelope.event:
@@ -158,9 +154,11 @@ class _ConversationFold:
         elif not self._has_lead and self._waiting is not None:
             # Worked on by a plan of steps: what counts is the question and its answer.
             self._context = ""
-            self._add_request(request)
+            self.flush_request()
             answer = end.result or _NO_ANSWER.format(why=end.error or end.subtype)
             self.history.messages.append(Message(role="assistant", content=answer))
+        else:
+            self.history.has_failed = end.is_error
 
 
 _RUN_EVENTS = frozenset(event.type for event in (RunStarted, MessageAdded, SessionRewound, RunCompleted))
