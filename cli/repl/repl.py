@@ -216,6 +216,7 @@ class Repl:
         self.queue.session_id = None
         self.shell_output = ""
         self._usage = Usage()
+        self.state.show_context_share(None)
         self._print_quiet(f"{NEW_SESSION}; /resume {before} returns to the previous one" if before else NEW_SESSION)
 
     def switch_session(self, session_id: str) -> None:
@@ -309,6 +310,7 @@ class Repl:
         self.ui.echo("\n".join(self.paint("strong", line) for line in lines))
 
     def _on_event(self, envelope: Envelope) -> None:
+        self.state.on_event(envelope)
         self.ui.on_event(envelope)
         if isinstance(envelope.event, RunCompleted):
             self._usage += envelope.event.usage

@@ -26,9 +26,12 @@ def request_message(context: str, request: str) -> Message:
     return Message(role="user", content="\n\n".join(part for part in (context, request) if part))
 
 
-def read_conversation(log: Path, effect_of: EffectOf) -> Sequence[Message]:
-    """Return the conversation of a session so far; every call has a result, as providers require."""
-    fold = _fold(log, effect_of)
+def read_conversation(log: Path, effect_of: EffectOf, *, before: int | None = None) -> Sequence[Message]:
+    """Return the conversation of a session, or what it was before an event; every call has a result.
+
+    `before` is the sequence number of that event.
+    """
+    fold = _fold(log, effect_of, before)
     fold.finish()
     return fold.history.messages
 
@@ -54,9 +57,11 @@ def resumed_conversation(log: Path, run_id: str, effect_of: EffectOf) -> Unfinis
     )
 
 
-def _fold(log: Path, effect_of: EffectOf) -> "_ConversationFold":
+def _fold(log: Path, effect_of: EffectOf, before: int | None = None) -> "_ConversationFold":
     fold = _ConversationFold(effect_of)
     for line in read_lines(log):
+        if line.seq == before:
+            break
         fold.apply(line)
     return fold
 

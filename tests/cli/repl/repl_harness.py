@@ -109,7 +109,13 @@ class ReplHarness:
     def __init__(self, home: Path, **environ: str) -> None:
         project = home / "project"
         project.mkdir(parents=True)
-        self.environ = {"HOME": str(home), "AGENT_SANDBOX": str(home / "data"), **environ}
+        self.environ = {
+            "HOME": str(home),
+            "AGENT_SANDBOX": str(home / "data"),
+            # Most tests are about graphs of steps, which a planner makes for certain.
+            "AGENT_PLANNING": "always",
+            **environ,
+        }
         state = ReplState(environ=self.environ, cwd=project)
         self.repl = Repl(state=state, paint=Paint(has_color=False), commands=COMMANDS, ui=FakeUi)  # type: ignore[arg-type, return-value]
         self.programs = self.repl.programs = RecordingPrograms(self.environ, project)
