@@ -125,7 +125,9 @@ class App:
         try:
             outcome = await self._wait_with_timeout(self._task)
             if outcome.error:
-                await self._channel.publish(ErrorRaised(message=outcome.error, exit_code=outcome.exit_code))
+                await self._channel.publish(
+                    ErrorRaised(message=outcome.error, hint=outcome.hint or None, exit_code=outcome.exit_code)
+                )
             return outcome
         except asyncio.CancelledError:
             if self._run and self._run.engine.answered:

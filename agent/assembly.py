@@ -168,7 +168,8 @@ def _prepare_opening(context: RunContext) -> Callable[[], str]:
             extra_dirs=scope.extra_dirs,
             allow_net=settings.allow_net,
             # In the mode yolo nothing is asked, and a host that nobody approved stays closed.
-            can_ask=context.options.is_user_present and settings.approval_mode in ("ask", "auto-edit"),
+            can_ask=context.options.is_user_present and settings.approval_mode in ("ask", "auto-edit", "plan"),
+            is_planning=settings.approval_mode == "plan",
         )
     )
 
@@ -338,6 +339,7 @@ def _build_executor(
         max_output_tokens=settings.max_output_tokens,
         temperature=settings.temperature,
         cache_key=scope.folder.id,
+        may_change=settings.approval_mode != "plan",
     )
     return Executor(
         runner=AgentRunner(

@@ -77,7 +77,7 @@ class AgentExecutor:
         memory = await self._recall()
         schema_text = self._output_schema.constraints if self._output_schema else ""
         is_led = self._orchestrator.is_led(submit)
-        before = await asyncio.to_thread(self._conversation) if is_led else ()
+        before = await asyncio.to_thread(self._conversation, submit) if is_led else ()
         known, context = await self._build_context(submit, memory, schema_text, before if is_led else None)
         texts = {
             "context": context,
@@ -111,14 +111,17 @@ class AgentExecutor:
         memory = await self._recall()
         return Task(
             request=unfinished.request,
-            history=unfinished.conversation,
+            history=unfinished.conversation if self._orchestrator.is_led(submit, unfinished) else (),
             lineage=unfinished.lineage,
             context=unfinished.context,
             constraints=_constraints(self._output_schema.constraints if self._output_schema else "", memory),
             plan=submit.plan,
         )
 
-    def _conversation(self) -> tuple[Message, ...]:
+    def _conversation(self, submit: Submit) -> tuple[Message, ...]:
+        """Return the conversation that the request continues."""
+        if submit.replays:
+            return tuple(read_conversation(submit.replays.log, self._effect_of, before=submit.replays.run_id))
         return tuple(read_conversation(self._scope.folder.events, self._effect_of))
 
     async def _build_context(

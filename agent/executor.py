@@ -67,7 +67,6 @@ async def _publish_shielded(publishing: Coroutine[None, None, None], response: E
 
 _BACKOFF_S, _JITTER_S = 0.6, 0.2
 INTERRUPTED = "Interrupted."
-STOPPED_BY_USER = "Stopped by you."
 NO_INSTRUCTION = "The step has no instruction."
 
 
@@ -200,9 +199,9 @@ class Executor:
         except BudgetExhausted as stop:
             return _error_result(f"Stopped: {stop}.", exit_codes.BUDGET)
         except ModelFault as fault:
-            return _error_result(str(fault), fault.policy.exit_code)
+            return _error_result(str(fault), fault.policy.exit_code, fault.policy.hint)
         except AgentError as error:
-            return _error_result(error.message, error.exit_code)
+            return _error_result(error.message, error.exit_code, error.hint)
         except OSError as error:
             return _error_result(f"The step failed: {error}", exit_codes.FAILED)
         except Exception as error:  # noqa: BLE001 (the edge of a step: a bug in one must not end the others)
@@ -220,8 +219,8 @@ class Executor:
                     if left <= 0:
                         return StepResult(status="timeout", reason=f"Stopped at the time limit of {work.limit_s:g} s.")
                     await asyncio.wait({working}, timeout=left)
-                if working.cancelled() and self._control.is_stopped(work.step.id):
-                    return StepResult(status="cancelled", reason=STOPPED_BY_USER)
+                if working.cancelled() and (reason := self._control.stop_reason(work.step.id)):
+                    return StepResult(status="cancelled", reason=reason)
                 return working.result()
         finally:
             working.cancel()
@@ -324,5 +323,5 @@ def backoff_s(attempt: int) -> float:
     return _BACKOFF_S * float(2 ** (attempt - 1)) + random.uniform(0, _JITTER_S)
 
 
-def _error_result(reason: str, exit_code: int) -> StepResult:
-    return StepResult(status="error", reason=reason, exit_code=exit_code)
+def _error_result(reason: str, exit_code: int, hint: str = "") -> StepResult:
+    return StepResult(status="error", reason=reason, exit_code=exit_code, hint=hint)

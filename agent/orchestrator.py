@@ -148,7 +148,7 @@ class OrchestratorRunner:
         """Whether a lead works on a request, instead of a planner with steps and a composer."""
         if submit.plan or submit.plan_only or self._review:
             return False
-        if unfinished and unfinished.plan:
+        if unfinished and (unfinished.plan or unfinished.answer):
             return unfinished.is_led
         return self._settings.planning != "always"
 
@@ -231,7 +231,7 @@ class OrchestratorRunner:
         )
 
     async def _plan(self, task: Task, unfinished: UnfinishedRun | None, steps: CachingStepRunner) -> Plan:
-        plan = self._lead_plan(task) if task.history else await self._make_plan(task, unfinished, steps)
+        plan = self._lead_plan(task, unfinished) if task.history else await self._make_plan(task, unfinished, steps)
         self._plan_log.complete(plan.reason)
         if task.history:
             await self._state.lead_ended.wait()
@@ -239,11 +239,15 @@ class OrchestratorRunner:
         self.scheduler.seal()
         return plan
 
-    def _lead_plan(self, task: Task) -> Plan:
-        """Return the plan of one step: the lead, which works on the request and may hand out further ones."""
+    def _lead_plan(self, task: Task, unfinished: UnfinishedRun | None) -> Plan:
+        """Return the plan of the lead, which works on the request, and the steps it had handed out before."""
         step = PlanStep(id=LEAD, title=short_title(task.request) or "Do the task", instruction=task.request)
         self._add(step, task)
-        return Plan(steps=(step,))
+        if unfinished is None:
+            return Plan(steps=(step,))
+        steps = tuple(step for step in unfinished.plan if step.id != LEAD)
+        self.delegation.restore(topological_order(steps), task.history, unfinished.reported)
+        return Plan(steps=(step, *steps), reason=RESUMED)
 
     async def _report_results(self, results: Sequence[tuple[PlanStep, ExecutorResponse]]) -> str:
         """Return results for the lead, with the paths of those that are too long."""
@@ -310,6 +314,10 @@ class OrchestratorRunner:
             outcome = self._outcomes.build(known_answer, plan)
         else:
             outcome = await self._compose(task, plan)
+        return self._within_limit(outcome, plan)
+
+    def _within_limit(self, outcome: Outcome, plan: Plan) -> Outcome:
+        """Return the outcome, stopped if the plan has more steps than allowed."""
         if excess := len(self._plan_log.over_limit):
             why = f"the plan has {excess} steps more than the limit of {self._settings.max_steps}"
             return self._outcomes.build_stopped(outcome.answer, plan, exit_codes.LIMIT, why)
@@ -328,7 +336,8 @@ class OrchestratorRunner:
             answer = remove_unknown_citations(lead.text, [step.id for step, _ in others]) if others else lead.text
         else:
             answer = join_results(others) if any(is_success(response.status) for _, response in others) else ""
-        return self._outcomes.build(answer, plan)
+        outcome = self._within_limit(self._outcomes.build(answer, plan), plan)
+        return replace(outcome, hint=lead.hint) if lead and outcome.error == lead.summary else outcome
 
     async def _compose(self, task: Task, plan: Plan) -> Outcome:
         """Return the outcome with the composed answer, or with the joined results if the model fails."""

@@ -12,7 +12,6 @@ from agent.execution.graph.step_cache import (
     NoStepCache,
     StepCache,
     cache_key,
-    conversation_digest,
     provisional_key,
 )
 from agent.execution.result.compose import dependency_excerpts
@@ -137,15 +136,14 @@ class CachingStepRunner:
     def cached_result(self, step: PlanStep) -> ExecutorResponse | None:
         """Return the result of the step if a run of this chain already has it."""
         source = self._source
-        if not source.lineage:
+        if not source.lineage or step.id == LEAD:
+            # The lead's answer is in its conversation.
             return None
         # A resumed run knows requests and steps only as they are logged, so secrets are not part of a key.
         shared = KeySource(
             lineage=source.lineage, model=source.model, request=source.mask(source.request), context=source.context
         )
         given = [self._keys[dep] for dep in step.depends_on if dep in self._keys]
-        if forked := source.prefix_of(step.id):
-            given.append(conversation_digest(forked))
         profile = self._dispatcher.profile_of(step)
         self._keys[step.id] = cache_key(shared, mask_strings(step, source.mask), profile, given)
         return self._cache.get(self._keys[step.id])
@@ -155,6 +153,8 @@ class CachingStepRunner:
         source = self._source
         if found := self.cached_result(step):
             return await self.executor.publish_result(step, found, key=self._keys[step.id])
+        if source.unfinished and (known := source.unfinished.reported.get(step.id)):
+            return await self.executor.publish_result(step, known)
         if step.type == "ask_user" and source.may_replan and not self._observer.may_ask():
             return await self.executor.publish_result(step, question_limit_response(step))
         if source.unfinished and has_masked_secret(step):

@@ -114,7 +114,7 @@ class PendingQuestions:
 
 
 class ReportingApprover:
-    """Publishes what a policy refuses without asking anyone, as a request and its decision."""
+    """Publishes what a policy refuses without asking anyone, as a request and its decision, unless that is expected."""
 
     def __init__(self, *, policy: Approver, channel: Channel, on_fail: Callable[[str], None]) -> None:
         self._policy = policy
@@ -124,7 +124,7 @@ class ReportingApprover:
     async def approve(self, action: Action, verdict: Verdict, ctx: ExecCtx) -> ApprovalAnswer:
         """Return the decision of the policy; `on_fail` is called if it ends the run."""
         answer = await self._policy.approve(action, verdict, ctx)
-        if answer.decision == "allow" or answer.by in (USER, TIMEOUT):
+        if answer.decision == "allow" or answer.by in (USER, TIMEOUT) or not answer.is_failure:
             return answer
         requested = approval_requested(action, verdict, ctx)
         for event in (requested, approval_resolved(requested, answer)):

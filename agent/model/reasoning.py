@@ -32,7 +32,8 @@ class ReasoningClient:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
         """Yield fragments, then exactly one ModelReply."""
-        level = None if request.model in self._rejected else reasoning_for(request.model, self._settings)
+        level = request.reasoning or reasoning_for(request.model, self._settings)
+        level = None if request.model in self._rejected else level
         asked, has_started = replace(request, reasoning=level), False
         try:
             async with closing_stream(self._inner.stream(asked)) as items:
@@ -44,7 +45,7 @@ class ReasoningClient:
             if level is None or has_started or not _is_rejection(fault):
                 raise
             self._reject(request.model, level, fault)
-        async with closing_stream(self._inner.stream(request)) as items:
+        async with closing_stream(self._inner.stream(replace(request, reasoning=None))) as items:
             async for item in items:
                 yield item
 

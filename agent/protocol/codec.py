@@ -23,6 +23,7 @@ _OPTIONAL = frozenset(
         "context_window",
         "key",
         "delta",
+        "interrupted",
         "plan_only",
         "tool_calls",
         "reasoning",

@@ -9,11 +9,19 @@ from tooling.contract.fast_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayedRun:
+    """A run in the log of its session."""
+
+    log: Path
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Submit:
     """Run one task; `files` are included in the request as text, `inputs` are copied into the workspace.
 
     A given `plan` is run as it is, without a planner. A given `context`, with its `schema`, comes from an earlier run:
-    it is used as it is, and no new context is collected.
+    it is used as it is, and no new context is collected; `replays` says which run, for the conversation before it.
     """
 
     prompt: str
@@ -24,6 +32,7 @@ class Submit:
     plan: Plan | None = None
     context: str | None = None
     schema: str = ""
+    replays: ReplayedRun | None = None
 
     @property
     def needs_model(self) -> bool:

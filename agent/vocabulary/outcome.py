@@ -14,7 +14,8 @@ from tooling.contract.fast_dataclass import dataclass
 class Outcome:
     """How a run ended: status, answer, artifacts, cost and exit code.
 
-    `verified` tells whether checks passed, None without any; `resume` is the command that resumes the run.
+    `verified` tells whether checks passed, None without any; `hint` tells what to do about the error; `resume` is the
+    command that resumes the run.
     """
 
     subtype: Subtype
@@ -31,6 +32,7 @@ class Outcome:
     duration_ms: int = 0
     structured: object | None = None
     error: str | None = None
+    hint: str = ""
     verified: bool | None = None
     resume: str | None = None
     warnings: tuple[str, ...] = ()

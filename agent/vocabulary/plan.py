@@ -18,9 +18,6 @@ CheckAuthor: TypeAlias = Literal["user", "model"]
 REQUEST, STREAMING, COMPLETE, FILE, RESUMED = "request", "streaming", "complete", "file", "resumed"
 SURPRISE, ANSWER, ASSUMPTION = "surprise: ", "answer: ", "assumption: "
 
-# The id of the step that works on the whole request in the session's conversation; its text is the answer.
-LEAD = "lead"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanStep:

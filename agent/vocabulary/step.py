@@ -85,7 +85,8 @@ class Check:
 class ExecutorResponse:
     """The response of a step; failures are responses too, never exceptions.
 
-    `surprise` tells how the result differs from what the plan expected; `verified` is None without checks.
+    `surprise` tells how the result differs from what the plan expected; `verified` is None without checks; `hint` tells
+    the user what to do about a failure.
     """
 
     task_id: str
@@ -98,6 +99,7 @@ class ExecutorResponse:
     attempts: int = 1
     turns: int = 0
     exit_code: int = 0
+    hint: str = ""
     surprise: str = ""
     checks: tuple[Check, ...] = ()
     verified: bool | None = None

@@ -5,7 +5,7 @@ from dataclasses import field
 
 from agent.vocabulary.message import Message, ToolCall
 from agent.vocabulary.plan import LEAD, PlanStep
-from agent.vocabulary.step import CallFact
+from agent.vocabulary.step import CallFact, ExecutorResponse
 from tooling.contract.action import Effect
 from tooling.contract.fast_dataclass import dataclass
 
@@ -25,6 +25,8 @@ TRY_AGAIN = (
     "The work goes on. What was refused before may be allowed now: do what is still missing, "
     "then reply with the result."
 )
+# The same to a lead that has answered, though a part of its work had failed.
+FINISH = "The work goes on: do what failed or is still missing, then reply with the result."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +51,7 @@ class UnfinishedRun:
     With `is_plan_given` the plan came from a file and is never replanned. `clarifications` counts the answers that led
     to a new plan. `schema` is the output schema. `model` is the model of the first run: cached results are stored under
     its name, whichever model resumes. `answer` is set if only the work after the final answer was interrupted.
-    `conversation` is the lead's, from the session's first request on.
+    `conversation` is the lead's, from the session's first request on; `reported` are the steps whose results it knows.
     """
 
     run_id: str
@@ -66,6 +68,7 @@ class UnfinishedRun:
     clarifications: int = 0
     answer: str = ""
     conversation: tuple[Message, ...] = ()
+    reported: Mapping[str, ExecutorResponse] = field(default_factory=dict)
 
     @property
     def is_led(self) -> bool:

@@ -43,6 +43,7 @@ class Surroundings:
     extra_dirs: tuple[Path, ...] = ()
     allow_net: tuple[str, ...] = ()
     can_ask: bool = False
+    is_planning: bool = False
 
     @property
     def is_sandboxed(self) -> bool:
@@ -116,6 +117,8 @@ def _describe_commands(known: Surroundings) -> str:
 
 
 def _describe_writable(known: Surroundings) -> str:
+    if known.is_planning:
+        return "nothing yet, whatever the request: plan mode. Look around, then reply with what you would do and where"
     if not known.is_sandboxed:
         return "what the user may write"
     others = [_shorten(str(path), _ITEMS_BYTES // 2) for path in known.extra_dirs]

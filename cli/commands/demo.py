@@ -21,8 +21,8 @@ folder: {folder}
 task:   {task}
 """
 _OUTRO = """
-What happened: the task became a plan of three steps; two ran in parallel, the third waited for both, wrote \
-report.md and checked it. The answer went to stdout, everything else to stderr.
+What happened: the model handed out three steps; two ran in parallel, the third waited for both, wrote report.md \
+and checked it. The answer went to stdout, everything else to stderr.
 
 Next steps, in a folder of your own:
   agent
@@ -50,4 +50,4 @@ def _play(folder: Path, cassette: Path, *, is_recording: bool) -> int:
     script = cassette.with_name("script.jsonl")
     replies = {"model": f"script:{script}", "record": cassette} if is_recording else {"replay": cassette}
     flags = {"prompt": _TASK, "cwd": folder, "bare": True, "ephemeral": True, "approval_mode": "auto-edit"}
-    return run_task({**flags, **replies})
+    return run_task({**flags, "planning": "auto", **replies})

@@ -125,7 +125,7 @@ def replay_run(
         raise typer.Exit(report_error(error, output_format)) from error
     submit = replace(recorded.submit, inputs=tuple(inputs or ()))
     replayed = {"prompt": submit.prompt, "plan_only": submit.plan_only, "replay": recorded.cassette}
-    raise typer.Exit(run_task({**given, **replayed}, submit))
+    raise typer.Exit(run_task({**given, **replayed, "planning": recorded.planning}, submit))
 
 
 def _store() -> SessionStore:

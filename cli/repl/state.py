@@ -33,8 +33,8 @@ class ReplState:
     cwd: Path
     flags: dict[str, object] = field(default_factory=dict)
     profile: str | None = None
-    # The approval mode of the last request that was not in plan mode.
-    used_mode: str = "ask"
+    # The approval mode of the last request that was not in plan mode, or the one before the first switch.
+    used_mode: str = ""
     _status: str = ""
     _context_window: int | None = None
     _context_share: float | None = None
@@ -102,17 +102,22 @@ class ReplState:
         except ConfigError:
             return ""
 
+    def set_mode(self, mode: str) -> None:
+        """Switch to an approval mode."""
+        before = self.approval_mode
+        self.override("approval_mode", mode)
+        if before != PLAN_MODE:
+            self.used_mode = self.used_mode or before
+        self.refresh_status()
+
     def cycle_mode(self) -> None:
         """Switch to the next of the approval modes that a key selects."""
         mode = self.approval_mode
-        following = _CYCLE[(_CYCLE.index(mode) + 1) % len(_CYCLE)] if mode in _CYCLE else _CYCLE[0]
-        self.override("approval_mode", following)
-        self.refresh_status()
+        self.set_mode(_CYCLE[(_CYCLE.index(mode) + 1) % len(_CYCLE)] if mode in _CYCLE else _CYCLE[0])
 
     def leave_plan_mode(self) -> None:
         """Return to the mode that was used before plan mode."""
-        self.override("approval_mode", self.used_mode)
-        self.refresh_status()
+        self.set_mode(self.used_mode or _CYCLE[0])
 
     def warm_up(self) -> None:
         """Import the modules the first request needs."""

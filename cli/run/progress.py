@@ -17,7 +17,7 @@ from agent.protocol.events import (
     ToolStarted,
     WarningRaised,
 )
-from agent.vocabulary.plan import LEAD, PlanStep
+from agent.vocabulary.plan import LEAD, PLAN_TOOL, PlanStep
 from cli.screen.format import approval_text, call_subject, replan_text
 
 _SUBJECT_CHARS = 100
@@ -52,6 +52,9 @@ class Progress:
                 self._print_plan([step for step in steps if step.id != LEAD])
             case StepStarted() | StepCompleted() if step == LEAD:
                 # Its text is the answer, and its failure the error of the run.
+                pass
+            case ToolCompleted(name=tool, status="ok") if tool == PLAN_TOOL:
+                # The steps it handed out have their own lines.
                 pass
             case StepStarted(title=title, cache=cache):
                 self._print_line("bold", f"{step}: {title}{CACHE_NOTES[cache]}")

@@ -20,7 +20,7 @@ from agent.protocol.events import (
     ToolStarted,
     WarningRaised,
 )
-from agent.vocabulary.plan import ANSWER, LEAD, STREAMING, PlanStep
+from agent.vocabulary.plan import ANSWER, LEAD, PLAN_TOOL, STREAMING, PlanStep
 from agent.vocabulary.status import is_success
 from cli.screen.colors import Paint, Tone, clip, clip_line, to_single_line, wrap
 from cli.screen.diff import diff_lines
@@ -119,6 +119,9 @@ class Transcript:
                 self._on_message(envelope, said)
             case ToolStarted() as call:
                 self._calls[(envelope.step_id, call.tool_id)] = call_subject(call.input)
+            case ToolCompleted(name=tool, status="ok") if tool == PLAN_TOOL:
+                # The steps it handed out have their own lines.
+                pass
             case ToolCompleted() as call:
                 self._on_tool_completed(envelope.step_id or "", call)
             case FilesChanged(changes=changes):
@@ -198,7 +201,7 @@ class Transcript:
     def _on_thought_ended(self, step: str | None, thought: FinishedThought) -> None:
         if thought.seconds < _MIN_THOUGHT_S:
             return
-        title = f"{f'{step}: ' if step else ''}thought for {format_duration(thought.seconds)}"
+        title = f"{_prefix(step)}thought for {format_duration(thought.seconds)}"
         self.folded.append(FoldedOutput(title=title, text=sanitize(thought.text)))
         self._print_clipped("quiet", f"  {title}{self._expand_hint}")
 

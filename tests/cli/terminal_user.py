@@ -105,6 +105,21 @@ def composer_reply(text: str) -> dict[str, object]:
     return {"match": {"purpose": "composer"}, "text": text}
 
 
+def lead_reply(text: str, **more: object) -> dict[str, object]:
+    """Script the lead to answer."""
+    return {"match": {"purpose": "lead"}, "text": text, **more}
+
+
+def lead_call(tool: str, **arguments: object) -> dict[str, object]:
+    """Script the lead to call a tool."""
+    return {"match": {"purpose": "lead"}, "tool_calls": [{"name": tool, "arguments": arguments}]}
+
+
+def hand_out(*steps: dict[str, object], **more: object) -> dict[str, object]:
+    """Script the lead to hand out steps."""
+    return lead_call("plan", steps=list(steps), **more)
+
+
 def one_step(*replies: dict[str, object]) -> tuple[dict[str, object], ...]:
     """Script a plan of one step `s1` and the replies of that step."""
     return (plan(step("s1")), *replies)

@@ -6,9 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.cli.repl.terminal_session import ENTER, TerminalSession
-from tests.cli.terminal_user import User, composer_reply, plan, step, step_call, step_reply
+from tests.cli.terminal_user import User, hand_out, lead_call, lead_reply, plan, step, step_call, step_reply
 from tests.docs.terminal_svg import render_screen, render_svg
+from tests.docs.update_console_blocks import reader
 
+_LOOK = "I look at the project first."
+_HAND_OUT = "Three things can be found out at the same time; the changes follow from them."
 REQUEST = "round invoice totals half up, with a test, and note it in the changelog"
 PUBLISH = "push it, and write the mail to the customers"
 # Longer than any scene takes: the model does not reply any more.
@@ -88,7 +91,7 @@ class Scene:
 
 def _make_user(home: Path) -> User:
     """Return a user with a git repository."""
-    user = User(home=home)
+    user = reader(home)
     project = home / "project"
     project.mkdir()
     for name, text in _FILES.items():
@@ -104,18 +107,21 @@ def _with_usage(reply: dict[str, object], tokens: int, after_ms: int = 0) -> dic
     return {**reply, "usage": usage, "delay_ms": after_ms}
 
 
+_STEPS = (
+    step("tests", title="Run the tests as they are"),
+    step("callers", title="Find out who rounds, and how"),
+    step("promise", title="Read what the manual promises"),
+    step("fix", "tests", "callers", "promise", title="Round half up", writes=["invoice.py"]),
+    step("prove", "fix", title="Add a test and run all", writes=["test_invoice.py"]),
+    step("note", "fix", title="Write the changelog", writes=["CHANGES.md"]),
+)
+
+
 def _first_replies() -> list[dict[str, object]]:
-    """Replies for a longer plan whose first three steps run in parallel."""
-    planned = plan(
-        step("tests", title="Run the tests as they are"),
-        step("callers", title="Find out who rounds, and how"),
-        step("promise", title="Read what the manual promises"),
-        step("fix", "tests", "callers", "promise", title="Round half up", writes=["invoice.py"]),
-        step("prove", "fix", title="Add a test and run all", writes=["test_invoice.py"]),
-        step("note", "fix", title="Write the changelog", writes=["CHANGES.md"]),
-    )
+    """Replies of a lead that looks around, then hands out a longer plan whose first three steps run in parallel."""
     return [
-        {**_with_usage(planned, 640), "chunks": 1},
+        _with_usage({**lead_call("list_directory", path="."), "text": _LOOK}, 980),
+        {**_with_usage({**hand_out(*_STEPS), "text": _HAND_OUT}, 1120), "chunks": 1},
         _with_usage(step_call("tests", "run_command", command="make test"), 1210),
         _with_usage(step_call("callers", "search_text", pattern="quantize|round"), 1180, after_ms=900),
         _with_usage(step_call("promise", "read_file", path="MANUAL.md"), 1160, after_ms=1400),
@@ -140,7 +146,10 @@ def _play_running(scene: Scene, user: User) -> TerminalSession:
 
 def _play_approval(scene: Scene, user: User) -> TerminalSession:
     replies = [
-        {**_with_usage(plan(step("push", title="Push it"), step("mail", title="Write the mail")), 410), "chunks": 1},
+        {
+            **_with_usage(hand_out(step("push", title="Push it"), step("mail", title="Write the mail")), 410),
+            "chunks": 1,
+        },
         _with_usage(step_call("mail", "run_command", command="git log --oneline -1"), 1190),
         _with_usage(step_reply("mail", "…"), 1240, after_ms=_FOREVER_MS),
         _with_usage(step_call("push", "run_command", command="make test && git push origin main"), 1500, after_ms=1200),
@@ -171,7 +180,7 @@ def _play_finished(scene: Scene, user: User) -> TerminalSession:
         _with_usage(step_reply("prove", "Both tests pass."), 1490),
         _with_usage(step_call("note", "write_file", path="CHANGES.md", content=changed), 1330, after_ms=1500),
         _with_usage(step_reply("note", "Noted."), 1370),
-        _with_usage(composer_reply(_ANSWER), 900, after_ms=600),
+        _with_usage(lead_reply(_ANSWER), 1900, after_ms=600),
     ]
     terminal = _start_request(scene, user, REQUEST, replies)
     terminal.wait_for("6 ok")
@@ -180,7 +189,7 @@ def _play_finished(scene: Scene, user: User) -> TerminalSession:
 
 
 def _play_plan(scene: Scene, user: User) -> TerminalSession:
-    user.script(*_first_replies(), name="shop.jsonl")
+    user.script(_with_usage(plan(*_STEPS), 640), name="shop.jsonl")
     terminal = scene.open_terminal(user, "plan", "--model", "script:../shop.jsonl", REQUEST)
     terminal.wait_exit()
     return terminal
@@ -198,6 +207,6 @@ def _start_request(scene: Scene, user: User, request: str, replies: list[dict[st
 SCENES = (
     Scene(name="running", title="agent", columns=100, rows=30, play=_play_running),
     Scene(name="approval", title="agent", columns=100, rows=30, play=_play_approval),
-    Scene(name="finished", title="agent", columns=100, rows=64, play=_play_finished),
+    Scene(name="finished", title="agent", columns=100, rows=70, play=_play_finished),
     Scene(name="plan", title=f'agent plan "{REQUEST}"', columns=100, rows=14, play=_play_plan),
 )

@@ -16,7 +16,9 @@ from tests.cli.terminal_user import (
     answer,
     composer_reply,
     event_types,
-    one_step,
+    hand_out,
+    lead_call,
+    lead_reply,
     plan,
     step,
     step_call,
@@ -42,26 +44,86 @@ class Case:
 
 
 def command(line: str) -> dict[str, object]:
-    return step_call("s1", "run_command", command=line)
+    return lead_call("run_command", command=line)
 
 
-USED = {"usage": {"input_tokens": 400, "output_tokens": 100}}
+SUMMARY = {"match": {"purpose": "summary"}, "repeat": True, "text": "Numbers were counted."}
+USED = {"usage": {"input_tokens": 40_000, "output_tokens": 100}}
+PLANNED = ("--planning", "always")
+THREE_STEPS = (
+    step_call("a", "write_file", path="a.txt", content="from a\n"),
+    step_reply("a", "a is written"),
+    {"match": {"step": "b"}, "tool_calls": [{"name": "list_directory", "arguments": {"path": "."}}] * 2},
+    step_reply("b", "b is known"),
+    step_call("c", "run_command", command="cat a.txt"),
+    step_reply("c", "c has read a"),
+)
+OF_STEPS = ("plan", "step.started", "tool.started", "files", "tool.completed", "step.completed")
 CASES = {
-    "a direct answer": Case(replies=(answer("4"),), exit_code=0),
-    "three steps": Case(
+    "a direct answer": Case(replies=(lead_reply("4"),), exit_code=0, expected_types=("plan", "step.completed")),
+    "a lead that works alone": Case(
+        replies=(lead_call("write_file", path="a.txt", content="a\n"), command("cat a.txt"), lead_reply("It says a.")),
+        exit_code=0,
+        expected_types=OF_STEPS,
+    ),
+    "a lead that may not plan": Case(
+        replies=(command("true"), lead_reply("Done.")), exit_code=0, args=("--planning", "never")
+    ),
+    "three steps of the lead": Case(
+        replies=(
+            hand_out(step("a", writes=["a.txt"]), step("b"), step("c", "a", "b")),
+            *THREE_STEPS,
+            lead_reply("All three are done."),
+        ),
+        exit_code=0,
+        expected_types=OF_STEPS,
+    ),
+    "a failed step, and a lead that revises its plan": Case(
+        replies=(
+            hand_out(step("a"), step("b", "a")),
+            {"match": {"step": "a"}, "fault": "refused"},
+            hand_out(step("a2"), step("b", "a2")),
+            step_reply("a2", "a is done"),
+            step_reply("b", "b is done"),
+            lead_reply("Done at the second attempt."),
+        ),
+        exit_code=0,
+        expected_types=("step.completed",),
+    ),
+    "a failed step that nobody mends": Case(
+        replies=(hand_out(step("a")), {"match": {"step": "a"}, "fault": "refused"}, lead_reply("It did not work.")),
+        exit_code=1,
+        expected_types=("step.completed",),
+    ),
+    "a fork of the conversation": Case(
+        replies=(hand_out(step("a", context="fork")), step_reply("a", "a is done"), lead_reply("Done.")),
+        exit_code=0,
+        expected_types=("step.completed",),
+    ),
+    "a circle of steps of the lead": Case(
+        replies=(hand_out(step("a", "b"), step("b", "a")), lead_reply("I cannot plan that.")), exit_code=0
+    ),
+    "a conversation that outgrows the window": Case(
+        replies=(
+            *(command(f"seq {count}") for count in range(2000, 2004)),
+            {"match": {"purpose": "lead"}, "fault": "overflow"},
+            SUMMARY,
+            lead_reply("Counted."),
+        ),
+        exit_code=0,
+        expected_types=("context",),
+    ),
+    "three steps of the planner": Case(
         replies=(
             plan(step("a", writes=["a.txt"]), step("b"), step("c", "a", "b")),
-            step_call("a", "write_file", path="a.txt", content="from a\n"),
-            step_reply("a", "a is written"),
-            {"match": {"step": "b"}, "tool_calls": [{"name": "list_directory", "arguments": {"path": "."}}] * 2},
-            step_reply("b", "b is known"),
-            step_call("c", "run_command", command="cat a.txt"),
-            step_reply("c", "c has read a"),
+            *THREE_STEPS,
             composer_reply("All three are done."),
         ),
         exit_code=0,
-        expected_types=("plan", "step.started", "tool.started", "files", "tool.completed", "step.completed"),
+        expected_types=OF_STEPS,
+        args=PLANNED,
     ),
+    "a direct answer of the planner": Case(replies=(answer("4"),), exit_code=0, args=PLANNED),
     "a plan that is only shown": Case(
         replies=(plan(step("a"), step("b", "a")),), exit_code=0, expected_types=("plan",), args=("--plan-only",)
     ),
@@ -74,48 +136,48 @@ CASES = {
         ),
         exit_code=1,
         expected_types=("step.completed",),
+        args=PLANNED,
     ),
-    "a circle of steps": Case(
-        replies=(plan(step("a", "b"), step("b", "a")),), exit_code=1, expected_types=("step.completed",)
+    "a circle of steps of the planner": Case(
+        replies=(plan(step("a", "b"), step("b", "a")),), exit_code=1, expected_types=("step.completed",), args=PLANNED
     ),
     "a denied command": Case(
-        replies=one_step(command("git push"), step_reply("s1", "could not push")),
+        replies=(command("git push"), lead_reply("could not push")),
         exit_code=57,
         expected_types=("approval.requested", "approval.resolved"),
     ),
     "a deferred command": Case(
-        replies=one_step(command("git push"), step_reply("s1", "later")),
+        replies=(command("git push"), lead_reply("later")),
         exit_code=57,
         expected_types=("approval.requested", "approval.resolved"),
         args=("--on-approval", "defer"),
     ),
     "a command that stops the run": Case(
-        replies=one_step(command("git push")),
+        replies=(command("git push"),),
         exit_code=57,
         expected_types=("approval.requested", "approval.resolved"),
         args=("--on-approval", "fail"),
     ),
     "a blocked command": Case(
-        replies=one_step(command("rm -rf /"), step_reply("s1", "would not")),
-        exit_code=57,
-        args=("--approval-mode", "yolo"),
+        replies=(command("rm -rf /"), lead_reply("would not")), exit_code=57, args=("--approval-mode", "yolo")
     ),
     "arguments that are no arguments": Case(
-        replies=one_step(
-            {"match": {"step": "s1"}, "tool_calls": [{"name": "read_file", "arguments": "{path: oh"}]},
-            step_call("s1", "no_such_tool", x=1),
-            step_reply("s1", "gave up"),
+        replies=(
+            {"match": {"purpose": "lead"}, "tool_calls": [{"name": "read_file", "arguments": "{path: oh"}]},
+            lead_call("no_such_tool", x=1),
+            lead_reply("gave up"),
         ),
         exit_code=0,
         expected_types=("tool.completed",),
     ),
     "a tool that keeps failing": Case(
-        replies=(plan(step("s1")), {**step_call("s1", "read_file", path="missing"), "repeat": True}), exit_code=54
+        replies=({**lead_call("read_file", path="missing"), "repeat": True},), exit_code=54
     ),
     "a question nobody can answer": Case(
         replies=(plan(step("q", type="ask_user", ask_question="Which?"), step("b", "q")),),
         exit_code=1,
         expected_types=("question.asked", "question.answered"),
+        args=PLANNED,
     ),
     "a spent budget": Case(
         replies=(
@@ -125,13 +187,22 @@ CASES = {
         ),
         exit_code=56,
         expected_types=("budget",),
-        args=("--max-tokens", "1400"),
+        args=(*PLANNED, "--max-tokens", "20000"),
+    ),
+    "a budget that the lead has spent": Case(
+        replies=({**command("true"), **USED}, lead_reply("never said")),
+        exit_code=56,
+        expected_types=("budget",),
+        args=("--max-tokens", "20000"),
     ),
     "the wall clock": Case(
-        replies=one_step(command("sleep 60")), exit_code=124, expected_types=("tool.started",), args=("--timeout", "2")
+        replies=(command("sleep 60"),), exit_code=124, expected_types=("tool.started",), args=("--timeout", "2")
     ),
     "a provider that keeps failing": Case(
-        replies=({"fault": "reset", "repeat": True},), exit_code=75, expected_types=("error",)
+        replies=({"fault": "reset", "repeat": True},), exit_code=75, expected_types=("step.completed",)
+    ),
+    "a planner whose provider keeps failing": Case(
+        replies=({"fault": "reset", "repeat": True},), exit_code=75, expected_types=("error",), args=PLANNED
     ),
     "an answer without a composer": Case(
         replies=(
@@ -142,9 +213,10 @@ CASES = {
         ),
         exit_code=0,
         expected_types=("warning",),
+        args=PLANNED,
     ),
-    "an input that is missing": Case(replies=(answer("x"),), exit_code=42, args=("-f", "missing.txt")),
-    "a setting that is wrong": Case(replies=(answer("x"),), exit_code=52, args=("--set", "modle=x")),
+    "an input that is missing": Case(replies=(lead_reply("x"),), exit_code=42, args=("-f", "missing.txt")),
+    "a setting that is wrong": Case(replies=(lead_reply("x"),), exit_code=52, args=("--set", "modle=x")),
 }
 
 
@@ -171,7 +243,7 @@ def test_every_ending_follows_schema_and_grammar(user: User, case: Case) -> None
 
 
 def test_the_session_log_is_the_same_stream_without_chunks(user: User) -> None:
-    case = CASES["three steps"]
+    case = CASES["three steps of the lead"]
     events = user.agent("run", "do it", "--model", user.script(*case.replies), *STREAM).events
     assert stored_events(user) == [event for event in events if not event.get("delta")]
     check_stream(stored_events(user))
@@ -191,19 +263,29 @@ def test_a_run_with_the_wrong_cassette_has_a_complete_stream(user: User) -> None
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupted_run_has_a_complete_stream(user: User, number: int) -> None:
-    model = user.script(plan(step("a"), step("b", "a")), step_call("a", "run_command", command="sleep 60"))
+    model = user.script(hand_out(step("a"), step("b", "a")), step_call("a", "run_command", command="sleep 60"))
     words = user.command("run", "x", "--model", model, *STREAM)
-    events = run_and_signal(words, user, number, lambda line: '"tool.started"' in line)
+    events = run_and_signal(words, user, number, lambda line: '"tool.started"' in line and '"a"' in line)
     check_stream(events)
-    assert [event["status"] for event in events if event["type"] == "step.completed"] == ["cancelled"]
+    ended = [(event["step_id"], event["status"]) for event in events if event["type"] == "step.completed"]
+    assert sorted(ended) == [("a", "cancelled"), ("lead", "cancelled")]
 
 
 def test_a_run_interrupted_while_planning_has_a_complete_stream(user: User) -> None:
     model = user.script({**answer("late"), "delay_ms": 60_000})
-    words = user.command("run", "x", "--model", model, *STREAM)
+    words = user.command("run", "x", "--model", model, *PLANNED, *STREAM)
     events = run_and_signal(words, user, signal.SIGINT, lambda line: '"role": "user"' in line)
     check_stream(events)
-    assert event_types(events) == ["init", "message", "message", "error", "result"]
+    assert [kind for kind in event_types(events) if kind != "message"] == ["init", "error", "result"]
+
+
+def test_what_was_said_before_an_interruption_is_in_the_stream(user: User) -> None:
+    model = user.script(lead_reply("It is four. " * 20, chunks=2, chunk_delay_ms=60_000))
+    words = user.command("run", "x", "--model", model, *STREAM)
+    events = run_and_signal(words, user, signal.SIGINT, lambda line: '"delta"' in line)
+    check_stream(events)
+    (said,) = [event["content"] for event in events if event.get("interrupted")]
+    assert str(said).startswith("It is four.")
 
 
 def run_and_signal(
@@ -228,7 +310,7 @@ def run_and_signal(
     ("key", "decision", "exit_code"), [("y", "allow", 0), ("r", "allow", 0), ("not now", "deny", 57)]
 )
 def test_an_approval_on_a_terminal_is_a_pair_of_events(user: User, key: str, decision: str, exit_code: int) -> None:
-    replies = one_step(command("git push --dry-run"), step_reply("s1", "pushed"))
+    replies = (command("git push --dry-run"), lead_reply("pushed"))
     (user.home / "work").mkdir()
     words = user.command("run", "x", "--model", user.script(*replies), "-C", "work", *STREAM)
     line = f"{shlex.join(words)} > events.jsonl"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.repl.terminal_session import TerminalSession
-from tests.cli.terminal_user import User, one_step, step_call, step_reply
+from tests.cli.terminal_user import User, lead_call, lead_reply
 from tests.docs.console_blocks import PAGES, ConsoleBlock, blocks
 from tests.docs.update_console_blocks import merge_lines, shell, update_block
 from tests.house.source_tree import ROOT
@@ -41,11 +41,10 @@ def test_changed_output_is_merged_into_a_block() -> None:
 
 
 def test_every_example_runs_as_its_header_says(user: User) -> None:
-    (user.home / "two-steps").mkdir()
     for file in sorted((ROOT / "examples").glob("*.jsonl")):
-        comments = [line.lstrip("# ") for line in file.read_text().splitlines() if line.startswith("#")]
-        (line,) = [line.removeprefix("Try: ") for line in comments if "agent run" in line]
-        output = shell(user, f"set -e; {line.replace('/tmp/two-steps', 'two-steps')}")
+        lines = re.findall(r"^#(?: Try:|  ) +(.*)", file.read_text(), re.MULTILINE)
+        assert any(line.startswith("agent run") or "| agent run" in line for line in lines), file
+        output = shell(user, "\n".join(("set -e", *lines)).replace("/tmp/", ""))
         (user.home / "examples").unlink()
         answer = "\n".join(line for line in output.splitlines() if not line.startswith("files: "))
         assert answer.endswith((".", "Hello from Windlass.")) and "error" not in output, output
@@ -60,7 +59,7 @@ def test_the_plugin_of_the_page_is_a_tool(user: User) -> None:
     environ = {"PYTHONPATH": f"{ROOT}:{plugin}"}
     listed = user.agent("tools", "list", **environ)
     assert "word_count      read     Count the words of a text file." in listed.stdout
-    model = user.script(*one_step(step_call("s1", "word_count", path="poem.txt"), step_reply("s1", "counted")))
+    model = user.script(lead_call("word_count", path="poem.txt"), lead_reply("counted"))
     ended = user.agent("run", "count", "--model", model, "-C", "work", "--output-format", "json", **environ)
     (call,) = ended.document["step_results"][0]["tool_calls"]  # type: ignore[index]
     assert (call["status"], call["output_preview"]) == ("ok", "3 words")

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from agent.config.settings import Settings
 from tests.cli.terminal_user import LIMIT_S, User
 from tests.docs.console_blocks import ANYTHING, ConsoleBlock, blocks, matches_line
 from tests.house.program import AGENT
@@ -20,6 +21,11 @@ _VOLATILE = (
     (re.compile(r"run-\d{14}-[0-9a-f]{6}"), f"run-{ANYTHING}"),
     (re.compile(r"\b\d+\.\d s\b"), f"{ANYTHING} s"),
 )
+
+
+def reader(home: Path) -> User:
+    """Return a user who follows the documentation, with the default settings."""
+    return User(home=home, environ={"AGENT_PLANNING": Settings().planning})
 
 
 def shell(user: User, line: str) -> str:
@@ -75,7 +81,7 @@ def update_block(block: ConsoleBlock, printed: Sequence[str]) -> str:
 def run_block(block: ConsoleBlock) -> list[str]:
     """Return what each command of a block prints."""
     with tempfile.TemporaryDirectory() as home:
-        output = shell(User(home=Path(home)), f"\nprintf '{_MARKER}'\n".join(block.commands))
+        output = shell(reader(Path(home)), f"\nprintf '{_MARKER}'\n".join(block.commands))
     return output.split(_MARKER)
 
 

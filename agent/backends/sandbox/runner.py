@@ -175,7 +175,9 @@ def build_sandbox_runner(
     for `outputs`. A socket that is created in `proxy_dir` later can be opened without starting the sandbox again.
     """
     policy = build_policy(workspace=workspace, environ=environ, extra_dirs=extra_dirs, hidden=hidden, limits=limits)
-    policy = _with_interpreter(replace(policy, outputs=tuple(outputs), proxy_dir=proxy_dir))
+    policy = _with_interpreter(
+        replace(policy, outputs=tuple(path for path in outputs if path.is_dir()), proxy_dir=proxy_dir)
+    )
     runner = SandboxCommandRunner(choose_sandbox(policy), grace_s=grace_s)
     if proxy_socket is not None:
         runner.open_network(proxy_socket)

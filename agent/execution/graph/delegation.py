@@ -1,20 +1,17 @@
 """The steps that the lead hands out: started while it writes the plan, revised when it says so, reported to it."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import field, replace
 from typing import TypeAlias
 
 from agent.config.settings import ReplanPolicy
+from agent.execution.graph.plan_draft import PlanDraft
 from agent.execution.graph.replanning import replan_reason
 from agent.execution.graph.run_state import OVER_LIMIT, RunState
 from agent.execution.step.control import StepControl
 from agent.model.port import CallDelta
-from agent.planning.graph import find_cycle, topological_order
-from agent.planning.plan_reader import PlanReader
 from agent.planning.planner import Planner
-from agent.planning.steps import StepBuilder
-from agent.protocol.commands import StopStep
 from agent.vocabulary.message import Message
 from agent.vocabulary.plan import COMPLETE, LEAD, PLAN_TOOL, PlanStep
 from agent.vocabulary.status import is_success
@@ -25,6 +22,7 @@ from tooling.contract.result import ToolError
 
 Report: TypeAlias = Callable[[Sequence[tuple[PlanStep, ExecutorResponse]]], Awaitable[str]]
 
+CANCELLED = "Cancelled by the lead."
 NOTHING_RUNS = "There is no step: give the steps to hand out."
 _REVISED = "revised by the lead"
 # The lead's own tools that can do the work of a failed step.
@@ -46,6 +44,15 @@ class DelegationSettings:
     cites: bool = True
 
 
+@dataclass(slots=True, kw_only=True)
+class _Surprise:
+    """An unexpected end of a step, whose dependents wait until the lead, once it is told, has decided."""
+
+    why: str
+    decided: asyncio.Event = field(default_factory=asyncio.Event)
+    is_told: bool = False
+
+
 class LeadDelegation:
     """The part of the graph below the lead."""
 
@@ -65,36 +72,42 @@ class LeadDelegation:
         self._settings = settings or DelegationSettings()
         self._prefix: tuple[Message, ...] = ()
         self._prefixes: dict[str, tuple[Message, ...]] = {}
-        self._reader, self._builder = PlanReader(), StepBuilder("")
-        self._streamed: dict[str, PlanStep] = {}
-        self._stream_index: int | None = None
+        self._draft = PlanDraft(planner)
         self._has_plan = False
         self._reported: set[str] = set()
-        self._surprises: list[str] = []
+        self._surprises: list[_Surprise] = []
         self._early_returns = 0
-        self._decided = asyncio.Event()
+
+    def restore(
+        self, steps: Sequence[PlanStep], conversation: Sequence[Message], reported: Mapping[str, ExecutorResponse]
+    ) -> None:
+        """Add the steps of an interrupted run; the lead knows the results of the `reported` ones."""
+        self._prefix = tuple(conversation)
+        ids = {step.id for step in steps}
+        for step in steps:
+            if step.context == "fork":
+                self._prefixes[step.id] = _before_plan_of(step.id, conversation)
+            self._add(replace(step, depends_on=tuple(dep for dep in step.depends_on if dep in ids)))
+        self._reported |= reported.keys()
+        self._state.replaced |= {name for name, response in reported.items() if response.status == "cancelled"}
+        self._has_plan = bool(steps)
 
     def begin_turn(self, messages: Sequence[Message]) -> None:
         """Note what the lead knows at its next turn: steps that fork its conversation begin with that."""
         self._prefix = tuple(messages)
-        self._reader, self._builder = PlanReader(), self._new_builder()
-        self._streamed, self._stream_index = {}, None
+        # Steps of a plan that was refused as a whole run already: the next plan changes them.
+        self._has_plan = self._has_plan or bool(self._draft.streamed)
+        self._draft = PlanDraft(self._planner)
 
     def feed(self, fragment: CallDelta) -> None:
         """Start the steps of the first plan while it is being written; a later plan changes things as a whole."""
-        if self._has_plan or self._stream_index not in (None, fragment.index):
-            return
-        self._stream_index = fragment.index
-        for raw in self._reader.feed(fragment.text):
-            step = self._build(raw)
-            if step.id not in self._streamed:
-                self._streamed[step.id] = step
+        if not self._has_plan:
+            for step in self._draft.feed(fragment):
                 self._add(step)
 
     def restart(self) -> None:
-        """Forget a plan that broke off; its steps that already run stay."""
-        self._reader.restart()
-        self._builder, self._stream_index = self._new_builder(), None
+        """Forget a plan that broke off; its steps that already run stay until the plan is complete."""
+        self._draft.restart()
 
     def prefix_of(self, step_id: str) -> tuple[Message, ...]:
         """Return the conversation that a step forks."""
@@ -103,39 +116,40 @@ class LeadDelegation:
     async def hand_out(self, steps: Sequence[JsonObject], cancel: tuple[str, ...]) -> str:
         """Run steps and return the results that are new to the lead, when all ended or one did unexpectedly."""
         self._cancel(cancel)
-        given = self._first_plan(steps) if self._streamed or not self._has_plan else self._revise(steps)
-        self._has_plan, self._streamed = True, {}
-        self._release()
+        given = self._revise(steps) if self._has_plan else self._first_plan(steps)
         if not (given or self._open or self._unreported):
             raise ToolError(NOTHING_RUNS)
-        await self._wait(lambda: bool(self._surprises))
+        self._has_plan = True
+        self._release()
+        await self._wait()
         return await self._describe()
 
     async def unreported(self) -> str:
-        """Wait for all steps and return the results that the lead has not seen."""
+        """Return the results that the lead has not seen, when all steps ended or one did unexpectedly."""
         self._release()
-        await self._wait(lambda: False)
+        await self._wait()
         return await self._describe() if self._unreported else ""
 
     async def after_step(self, step: PlanStep, response: ExecutorResponse) -> None:
         """Return when the dependents of a step may start: after an unexpected end the lead decides first."""
         settings = self._settings
         if step.id == LEAD:
-            self._release()
+            self._release(all_of_them=True)
+        can_decide = not self._state.lead_ended.is_set() and self._early_returns < settings.max_replans
+        if step.id in self._reported or not can_decide:
             return
-        has_others = bool(self._state.waiting)
+        # While the plan is being written there may be more steps to come.
+        has_others = bool(self._state.waiting) or not self._has_plan
         why = replan_reason(step, response, policy=settings.policy, has_waiting=has_others)
-        if why is None or self._early_returns >= settings.max_replans:
-            return
-        self._surprises.append(why)
-        self._state.changed.set()
-        await self._decided.wait()
+        if why is not None:
+            self._surprises.append(surprise := _Surprise(why=why))
+            self._state.changed.set()
+            await surprise.decided.wait()
 
     def stop_all(self) -> None:
         """Stop the steps that are left when the lead has ended."""
         if still_open := self._open:
             self._cancel([step.id for step in still_open])
-            self._release()
 
     def was_mended(self, lead: ExecutorResponse) -> bool:
         """Whether the lead did something itself after its last plan: it then took care of what failed."""
@@ -147,68 +161,64 @@ class LeadDelegation:
         """Steps of the lead may ask as often as they need to."""
         return True
 
-    def _first_plan(self, steps: Sequence[JsonObject]) -> list[PlanStep]:
-        """Add the steps that were not streamed; drop dependencies that do not exist and steps of a cycle."""
-        wanted = [self._streamed.get(str(raw.get("id"))) or self._build(raw) for raw in steps]
-        wanted = list({step.id: step for step in wanted}.values())
-        known = {step.id for step in wanted}
-        wanted = [replace(step, depends_on=tuple(d for d in step.depends_on if d in known)) for step in wanted]
-        if cycle := find_cycle(wanted):
+    def _first_plan(self, steps: Sequence[JsonObject]) -> Sequence[PlanStep]:
+        """Add the steps that were not streamed, or correct those that were."""
+        streamed = self._draft.streamed
+        try:
+            wanted = self._draft.complete(steps)
+        except ToolError:
             self._state.revise((), _REVISED)
-            raise ToolError(f"These steps wait for each other: {' → '.join(cycle)}. Plan them again.")
-        if any(self._streamed.get(step.id) not in (None, step) for step in wanted):
-            self._state.revise(wanted, COMPLETE)
-        for step in topological_order(wanted):
-            if step.id not in self._streamed:
-                self._add(step)
-        self._state.plan_log.complete(COMPLETE)
+            raise
+        by_id = {step.id: step for step in wanted}
+        if any(by_id.get(step_id) != step for step_id, step in streamed.items()):
+            self._cancel(self._draft.stale(wanted))
+            self._exchange(wanted, COMPLETE)
+        else:
+            for step in wanted:
+                if step.id not in streamed:
+                    self._add(step)
+        if wanted:
+            self._state.plan_log.complete(COMPLETE)
         return wanted
 
-    def _revise(self, steps: Sequence[JsonObject]) -> list[PlanStep]:
+    def _revise(self, steps: Sequence[JsonObject]) -> Sequence[PlanStep]:
         """Exchange the steps that have not started for the given ones."""
-        known = {step.id for step in self._state.plan_log.all_steps}
-        given = [self._build(raw) for raw in steps]
-        known |= {step.id for step in given}
-        given = [replace(step, depends_on=tuple(d for d in step.depends_on if d in known)) for step in given]
-        if cycle := find_cycle(given):
-            raise ToolError(f"These steps wait for each other: {' → '.join(cycle)}. Plan them again.")
+        state = self._state
+        given = self._draft.complete(steps, {step.id for step in state.plan_log.all_steps})
         if given:
             failed = {
                 step.id: step
-                for step, response in self._state.results
-                if step.id != LEAD and not is_success(response.status) and step.id not in self._state.replaced
+                for step, response in state.results
+                if step.id != LEAD and not is_success(response.status) and step.id not in state.replaced
             }
-            for step in given:
-                self._remember_prefix(step)
-            self._state.revise(topological_order(given), _REVISED, failed)
+            self._exchange(given, _REVISED, failed)
         return given
 
+    def _exchange(self, steps: Sequence[PlanStep], reason: str, failed: Mapping[str, PlanStep] | None = None) -> None:
+        waiting = {step.id for step in self._state.waiting}
+        self._state.revise(steps, reason, failed)
+        # A step may have got another id.
+        for step in self._state.plan_log.steps:
+            if step.context == "fork" and (step.id in waiting or step.id not in self._prefixes):
+                self._prefixes[step.id] = self._prefix
+
     def _cancel(self, ids: Sequence[str]) -> None:
+        """Stop steps; what the lead does not want is no failure."""
         waiting = self._state.waiting
+        running = {step.id for step in self._open} - {step.id for step in waiting}
         if any(step.id in ids for step in waiting):
             self._state.revise([step for step in waiting if step.id not in ids], _REVISED)
-        for step_id in ids:
-            if step_id != LEAD:
-                self._control.stop(StopStep(step_id=step_id))
-
-    def _build(self, raw: JsonObject) -> PlanStep:
-        step = self._builder.build(raw)
-        step = replace(step, context="fork" if raw.get("context") == "fork" else "fresh")
-        return self._planner.with_estimate(step)
-
-    def _new_builder(self) -> StepBuilder:
-        return StepBuilder("", self._planner.capabilities, taken=(LEAD,))
+        for step_id in running & set(ids):
+            self._control.cancel(step_id, CANCELLED)
+            self._state.replaced.add(step_id)
 
     def _add(self, step: PlanStep) -> None:
-        self._remember_prefix(step)
+        if step.context == "fork":
+            self._prefixes.setdefault(step.id, self._prefix)
         if self._state.plan_log.add(step):
             self._state.scheduler.add(step)
         else:
             self._state.scheduler.add_skipped(step, OVER_LIMIT)
-
-    def _remember_prefix(self, step: PlanStep) -> None:
-        if step.context == "fork":
-            self._prefixes.setdefault(step.id, self._prefix)
 
     @property
     def _open(self) -> list[PlanStep]:
@@ -218,33 +228,45 @@ class LeadDelegation:
     def _unreported(self) -> list[tuple[PlanStep, ExecutorResponse]]:
         return [pair for pair in self._state.results if pair[0].id != LEAD and pair[0].id not in self._reported]
 
-    async def _wait(self, is_enough: Callable[[], bool]) -> None:
-        """Wait until no step is open, or that is enough; the lead needs no slot meanwhile."""
+    async def _wait(self) -> None:
+        """Wait until no step is open, or the lead has to decide; it needs no slot meanwhile."""
         self._state.scheduler.pause(LEAD)
         try:
-            while self._open and not is_enough():
+            while self._open and not self._surprises:
                 self._state.changed.clear()
                 await self._state.changed.wait()
         finally:
             self._state.scheduler.resume(LEAD)
 
-    def _release(self) -> None:
-        """Let steps that ended unexpectedly go: the lead has decided."""
-        self._surprises = []
-        self._decided.set()
-        self._decided = asyncio.Event()
+    def _release(self, *, all_of_them: bool = False) -> None:
+        """Let steps go that ended unexpectedly: the lead knows of them and has decided."""
+        for surprise in self._surprises:
+            if surprise.is_told or all_of_them:
+                surprise.decided.set()
+        self._surprises = [surprise for surprise in self._surprises if not surprise.decided.is_set()]
 
     async def _describe(self) -> str:
         """Return the new results, what still runs, and what the lead may do about it."""
-        fresh = self._unreported
+        fresh, surprises = self._unreported, list(self._surprises)
         self._reported |= {step.id for step, _ in fresh}
+        for surprise in surprises:
+            surprise.is_told = True
         parts = [await self._report(fresh)] if fresh else []
         if still_open := self._open:
             waiting = {step.id for step in self._state.waiting}
             running = ", ".join(step.id for step in still_open if step.id not in waiting) or "none"
             parts.append(_STATE.format(running=running, waiting=", ".join(sorted(waiting)) or "none"))
             self._early_returns += 1
-            parts.append(_WHAT_NOW.format(why="; ".join(self._surprises)))
+            parts.append(_WHAT_NOW.format(why="; ".join(surprise.why for surprise in surprises)))
         elif fresh and self._settings.cites:
             parts.append(_CITE.format(example=fresh[0][0].id))
         return "\n\n".join(parts)
+
+
+def _before_plan_of(step_id: str, conversation: Sequence[Message]) -> tuple[Message, ...]:
+    """Return what the lead knew when it handed out a step; all it knows if that is not in the conversation."""
+    for index in range(len(conversation) - 1, -1, -1):
+        plans = (call for call in conversation[index].tool_calls if call.name == PLAN_TOOL)
+        if any(f"'{step_id}'" in str(call.arguments.get("steps")) for call in plans):
+            return tuple(conversation[:index])
+    return tuple(conversation)

@@ -5,7 +5,6 @@ import json
 from collections.abc import Sequence
 from typing import Protocol
 
-from agent.vocabulary.message import Message
 from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.step import ExecutorProfile, ExecutorResponse
 from tooling.contract.fast_dataclass import dataclass
@@ -30,11 +29,6 @@ def provisional_key(key: str, response: ExecutorResponse) -> str:
     """Return the key of a result that is not final: its dependents are cache hits only after an identical result."""
     parts = (key, response.status, response.text, response.summary)
     return hashlib.sha256(json.dumps(parts).encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def conversation_digest(messages: Sequence[Message]) -> str:
-    """Return a hash of the conversation that a step knows."""
-    return hashlib.sha256(json.dumps(encode(tuple(messages))).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def cache_key(source: KeySource, step: PlanStep, profile: ExecutorProfile, dependencies: Sequence[str]) -> str:

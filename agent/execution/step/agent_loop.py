@@ -37,7 +37,7 @@ _OVERFLOW_TRIES = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunnerSettings:
-    """Settings shared by the loops of all steps of a run."""
+    """Settings shared by the loops of all steps of a run; without `may_change` the answer is a proposal."""
 
     model: str
     system: Message
@@ -45,6 +45,7 @@ class RunnerSettings:
     max_output_tokens: int
     temperature: float | None = None
     cache_key: str | None = None
+    may_change: bool = True
 
 
 class Delegation(Protocol):
@@ -109,8 +110,8 @@ class AgentRunner:
         """Loop until the model answers, stalls or reaches the turn limit, starting from the given conversation."""
         loop = self._start_loop(request, ctx, conversation)
         await self._repeat_open_calls(loop)
-        if answer := conversation.last_answer:
-            return _answer_result(answer, conversation)
+        if (answer := conversation.last_answer) and (result := await self._finish(loop, answer)):
+            return result
         stalls, has_asked, truncated = StallDetector(self._calls.effect_of), False, conversation.truncated_answer
         while conversation.turns < profile.max_turns:
             await self._deliver_steering(loop)
@@ -153,7 +154,8 @@ class AgentRunner:
             await self._add_user_message(loop, results)
             return None
         result = _answer_result(answer, loop.conversation)
-        if self._has_changed_something(loop) or not describes_change(loop.goal, answer):
+        is_proposal = not self._settings.may_change
+        if is_proposal or self._has_changed_something(loop) or not describes_change(loop.goal, answer):
             return result
         if not loop.has_nudged:
             loop.has_nudged = True
@@ -215,6 +217,9 @@ class AgentRunner:
     async def _turn(self, loop: _LoopState) -> ModelReply:
         loop.conversation.turns += 1
         reply = await self._ask_model(loop)
+        if not reply.message.tool_calls:
+            # Sent as it is logged: only the reasoning before a call is needed later.
+            reply = replace(reply, message=replace(reply.message, reasoning="", reasoning_signature=None))
         loop.conversation.messages.append(reply.message)
         self._emit_reply(loop, reply.message, reply.usage)
         return reply
@@ -226,9 +231,9 @@ class AgentRunner:
             content=message.content,
             tool_calls=calls or None,
             # Some providers reject a history in which the reasoning before a call is missing.
-            reasoning=(message.reasoning or None) if calls else None,
-            reasoning_signature=message.reasoning_signature if calls else None,
-            reasoning_model=message.reasoning_model if calls else None,
+            reasoning=message.reasoning or None,
+            reasoning_signature=message.reasoning_signature,
+            reasoning_model=message.reasoning_model,
             # The cost counts even if the step never ends.
             spent=spent,
         )

@@ -8,6 +8,7 @@ from typing import TypeVar
 from agent.protocol.commands import Steer, StopStep
 
 _Result = TypeVar("_Result")
+STOPPED_BY_USER = "Stopped by you."
 
 
 class StepControl:
@@ -17,7 +18,7 @@ class StepControl:
         self._messages: list[Steer] = []
         self._delivered: dict[str, int] = {}
         self._running: dict[str, Callable[[], bool]] = {}
-        self._stopped: set[str] = set()
+        self._stopped: dict[str, str] = {}
 
     def steer(self, command: Steer) -> bool:
         """Queue a message for one step or for all steps from now on; return False if that step is not running."""
@@ -27,12 +28,18 @@ class StepControl:
         return True
 
     def stop(self, command: StopStep) -> bool:
-        """Cancel one step; return False if it is not running."""
+        """Cancel one step for the user; return False if it is not running."""
         cancel = self._running.get(command.step_id)
         if cancel is None or not cancel():
             return False
-        self._stopped.add(command.step_id)
+        self._stopped[command.step_id] = STOPPED_BY_USER
         return True
+
+    def cancel(self, step_id: str, reason: str) -> None:
+        """Cancel one step, even if it is only about to start."""
+        self._stopped[step_id] = reason
+        if cancel := self._running.get(step_id):
+            cancel()
 
     def pop_messages(self, step_id: str) -> list[str]:
         """Return the undelivered messages for a step and mark them as delivered."""
@@ -43,13 +50,16 @@ class StepControl:
     def has_messages(self, step_id: str) -> bool:
         return bool(self._undelivered(step_id))
 
-    def is_stopped(self, step_id: str) -> bool:
-        return step_id in self._stopped
+    def stop_reason(self, step_id: str) -> str | None:
+        """Return why a step was cancelled; None if it was not."""
+        return self._stopped.get(step_id)
 
     @contextmanager
     def track(self, step_id: str, task: "asyncio.Future[_Result]") -> Iterator[None]:
         """Make a step reachable for commands while its task runs."""
         self._running[step_id] = task.cancel
+        if step_id in self._stopped:
+            task.cancel()
         try:
             yield
         finally:

@@ -23,11 +23,15 @@ NO_ANSWER = "no answer was produced"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepResult:
-    """An answer (`text`) or the reason why there is none; `surprise` is what the plan did not expect."""
+    """An answer (`text`) or the reason why there is none; `surprise` is what the plan did not expect.
+
+    `hint` tells the user what to do about the reason.
+    """
 
     status: StepStatus
     text: str = ""
     reason: str = ""
+    hint: str = ""
     exit_code: int = 0
     surprise: str = ""
     verified: bool | None = None
@@ -65,6 +69,7 @@ def build_response(
         attempts=attempts,
         turns=conversation.turns,
         exit_code=result.exit_code,
+        hint=result.hint,
         surprise=result.surprise,
         checks=tuple(conversation.checks),
         verified=result.verified,
@@ -120,6 +125,7 @@ _REASON_CHARS = 400
 _PRECEDENCE = (
     exit_codes.BUDGET,
     exit_codes.NO_KEY,
+    exit_codes.BAD_INPUT,
     exit_codes.BAD_CONFIG,
     exit_codes.RETRY_LATER,
     exit_codes.LIMIT,

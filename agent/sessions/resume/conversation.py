@@ -1,6 +1,7 @@
 """Folds a session's log into its conversation: every request with its calls and results, as the model saw them."""
 
 from collections.abc import Sequence
+from itertools import takewhile
 from pathlib import Path
 
 from agent.protocol.events import Envelope, MessageAdded, RunCompleted, RunStarted, SessionRewound, StepStarted
@@ -26,12 +27,14 @@ def request_message(context: str, request: str) -> Message:
     return Message(role="user", content="\n\n".join(part for part in (context, request) if part))
 
 
-def read_conversation(log: Path, effect_of: EffectOf, *, before: int | None = None) -> Sequence[Message]:
-    """Return the conversation of a session, or what it was before an event; every call has a result.
+def read_conversation(
+    log: Path, effect_of: EffectOf, *, before: str | None = None, before_seq: int | None = None
+) -> Sequence[Message]:
+    """Return a session's conversation, or the part before a run or an event.
 
-    `before` is the sequence number of that event.
+    Every call has a result, as providers require.
     """
-    fold = _fold(log, effect_of, before)
+    fold = _fold(log, effect_of, before, before_seq)
     fold.finish()
     return fold.history.messages
 
@@ -57,11 +60,11 @@ def resumed_conversation(log: Path, run_id: str, effect_of: EffectOf) -> Unfinis
     )
 
 
-def _fold(log: Path, effect_of: EffectOf, before: int | None = None) -> "_ConversationFold":
+def _fold(
+    log: Path, effect_of: EffectOf, before: str | None = None, before_seq: int | None = None
+) -> "_ConversationFold":
     fold = _ConversationFold(effect_of)
-    for line in read_lines(log):
-        if line.seq == before:
-            break
+    for line in takewhile(lambda line: line.run_id != before and line.seq != before_seq, read_lines(log)):
         fold.apply(line)
     return fold
 
@@ -106,9 +109,16 @@ class _ConversationFold:
         self.history.close_turn()
 
     def flush_request(self) -> None:
-        """Add the request of a run that ended before any work."""
-        if self._waiting is not None:
+        """Add the request of the current run, unless it continues one that is there already."""
+        if self._waiting is None:
+            return
+        if self._parents.get(self._run_id) is None:
             self._add_request(self._waiting)
+        elif self._resumes_directly:
+            self._waiting = None
+        else:
+            self._context = ""
+            self._add_request(RESUMED_LATER.format(request=self._waiting))
 
     def _add_request(self, request: str) -> None:
         self.history.start_request(request_message(self._context, request))
@@ -116,20 +126,9 @@ class _ConversationFold:
 
     def _apply_to_lead(self, envelope: Envelope) -> None:
         self._has_lead = True
-        if isinstance(envelope.event, StepStarted) and self._waiting is not None:
-            if self._parents.get(envelope.run_id) is None:
-                self._add_request(self._waiting)
-            else:
-                self._resume(envelope.run_id)
+        if isinstance(envelope.event, StepStarted):
+            self.flush_request()
         self.history.apply(envelope)
-
-    def _resume(self, run_id: str) -> None:
-        """Continue an interrupted request; after other requests it is named again."""
-        if self._resumes_directly:
-            self._waiting = None
-            return
-        self._context = ""
-        self._add_request(RESUMED_LATER.format(request=self._requests.get(run_id, "")))
 
     def _apply_to_run(self, envelope: Envelope) -> None:
         match envelope.event:
@@ -162,9 +161,11 @@ class _ConversationFold:
         elif not self._has_lead and self._waiting is not None:
             # Worked on by a plan of steps: what counts is the question and its answer.
             self._context = ""
-            self._add_request(request)
+            self.flush_request()
             answer = end.result or _NO_ANSWER.format(why=end.error or end.subtype)
             self.history.messages.append(Message(role="assistant", content=answer))
+        else:
+            self.history.has_failed = end.is_error
 
 
 _RUN_EVENTS = frozenset(event.type for event in (RunStarted, MessageAdded, SessionRewound, RunCompleted))

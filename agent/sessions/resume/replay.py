@@ -1,14 +1,16 @@
 """Loads a recorded run for replay: its request, its plan and its cassette."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from agent.protocol.commands import Submit
+from agent.config.settings import PlanningMode
+from agent.protocol.commands import ReplayedRun, Submit
 from agent.protocol.events import Envelope, MessageAdded, PlanUpdated, RunStarted, StepStarted
 from agent.sessions.log.log_index import run_events
 from agent.sessions.views.listing import RunRef
 from agent.vocabulary.errors import InputError
-from agent.vocabulary.plan import FILE, Plan
+from agent.vocabulary.plan import FILE, LEAD, PLAN_TOOL, Plan
 from tooling.contract.fast_dataclass import dataclass
 
 RECORD_HINT = "record a run with `agent run --record FILE`; `agent run --replay FILE` replays any cassette"
@@ -16,10 +18,11 @@ RECORD_HINT = "record a run with `agent run --record FILE`; `agent run --replay 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
-    """The request to submit again, and the cassette with the model's replies."""
+    """The request to submit again, the cassette with the model's replies, and who planned."""
 
     submit: Submit
     cassette: Path
+    planning: PlanningMode
 
 
 def load_replay(run: RunRef) -> Replay:
@@ -33,11 +36,19 @@ def load_replay(run: RunRef) -> Replay:
     cassette = Path(started.cassette)
     if not cassette.is_file():
         raise InputError(f"the cassette of run {run.run_id} is missing: {cassette}", RECORD_HINT)
-    return Replay(submit=_build_submit(events), cassette=cassette)
+    submit = replace(_build_submit(events), replays=ReplayedRun(log=run.folder.events, run_id=run.run_id))
+    return Replay(submit=submit, cassette=cassette, planning=_planning(started, events))
 
 
 def resumed_message(run_id: str, resumes: str) -> str:
     return f"run {run_id} resumes {resumes}; only a run recorded from its start can be replayed"
+
+
+def _planning(started: RunStarted, events: Sequence[Envelope]) -> PlanningMode:
+    """Return how the run was planned, whatever the setting is now."""
+    if not any(envelope.step_id == LEAD for envelope in events):
+        return "always"
+    return "auto" if PLAN_TOOL in started.tools else "never"
 
 
 def _build_submit(events: Sequence[Envelope]) -> Submit:

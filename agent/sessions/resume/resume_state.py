@@ -5,20 +5,33 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 from pathlib import Path
+from typing import Literal
 
-from agent.protocol.events import MessageAdded, PlanUpdated, RunCompleted, RunStarted, StepCompleted, StepStarted
+from agent.protocol.events import (
+    MessageAdded,
+    PlanUpdated,
+    RunCompleted,
+    RunStarted,
+    StepCompleted,
+    StepStarted,
+    ToolCompleted,
+)
 from agent.sessions.log.log_index import LogLine, read_lines
 from agent.sessions.resume.conversation import resumed_conversation
 from agent.sessions.resume.step_history import EffectOf, unfinished_call, unfinished_task
 from agent.vocabulary.errors import InputError, UsageError
 from agent.vocabulary.message import ToolCall
-from agent.vocabulary.plan import ANSWER, LEAD, PLAN_TOOL, STREAMING, SURPRISE, PlanStep
+from agent.vocabulary.plan import ANSWER, LEAD, PLAN_TOOL, RESUMED, STREAMING, SURPRISE, PlanStep
+from agent.vocabulary.status import StepStatus
+from agent.vocabulary.step import ExecutorResponse
 from agent.vocabulary.unfinished import UnfinishedRun, UnfinishedStep
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import decode, encode
 
 # Statuses of a step that was stopped from outside; "" means that the log has no end for it.
 _INTERRUPTED = frozenset({"", "cancelled", "timeout"})
+_RESULT_STEP = re.compile(r'^<result step="([^"]+)"', re.MULTILINE)
+_PLAN_FIELDS = ("id", "title", "instruction", "depends_on", "writes", "context", "verify")
 _REASON = re.compile(rb'"reason": ("(?:[^"\\]|\\.)*")')
 
 
@@ -73,9 +86,12 @@ def unfinished_run(log: Path, run_id: str, effect_of: EffectOf) -> UnfinishedRun
             raise RunIsFinished(f"run {run} finished successfully; there is nothing to resume", hint)
     plan = state.plan_steps()
     steps = {step.id: unfinished for step in plan if (unfinished := state.unfinished_step(step, effect_of))}
-    led = resumed_conversation(log, run_id, effect_of) if any(step.id == LEAD for step in plan) else None
-    if led:
-        steps[LEAD] = replace(led, messages=(), open_calls=led.open_calls or _lost_plan_call(plan, led))
+    has_lead = any(step.id == LEAD for step in plan)
+    # Without a plan a lead may take over, too.
+    led = resumed_conversation(log, run_id, effect_of) if has_lead or not plan else None
+    if led and has_lead:
+        calls = state.repeated_calls(led.open_calls) or state.lost_plan_call(plan)
+        steps[LEAD] = replace(led, messages=(), open_calls=calls)
     return UnfinishedRun(
         run_id=chain[-1],
         lineage=chain[0],
@@ -88,27 +104,11 @@ def unfinished_run(log: Path, run_id: str, effect_of: EffectOf) -> UnfinishedRun
         is_plan_given="plan" in state.messages,
         steps=steps,
         conversation=led.messages if led else (),
+        reported=state.reported_steps() if led else {},
         replans=sum(reason.startswith(SURPRISE) for reason in state.plan_reasons),
         clarifications=sum(reason.startswith(ANSWER) for reason in state.plan_reasons),
         answer=state.answer,
     )
-
-
-def _lost_plan_call(plan: tuple[PlanStep, ...], led: UnfinishedStep) -> tuple[ToolCall, ...]:
-    """Return the call for steps that were started while the lead still wrote its plan, which it never finished."""
-    calls = (call for message in led.messages for call in message.tool_calls if call.name == PLAN_TOOL)
-    told = {str(step.get("id")) for call in calls for step in _steps_of(call)}
-    lost = [step for step in plan if step.id not in (LEAD, *told)]
-    if not lost:
-        return ()
-    fields = ("id", "title", "instruction", "depends_on", "writes", "context", "verify")
-    steps = [{name: encode(getattr(step, name)) for name in fields} for step in lost]
-    return (ToolCall(id=f"resumed{len(led.messages)}", name=PLAN_TOOL, arguments={"steps": steps}),)
-
-
-def _steps_of(call: ToolCall) -> list[Mapping[str, object]]:
-    steps = call.arguments.get("steps")
-    return [step for step in steps if isinstance(step, Mapping)] if isinstance(steps, (list, tuple)) else []
 
 
 @dataclass(slots=True)
@@ -116,7 +116,8 @@ class _StepLog:
     """The log lines of a step since its last stored result, and its last status."""
 
     lines: list[LogLine] = field(default_factory=list)
-    status: str = ""
+    status: StepStatus | Literal[""] = ""
+    summary: str = ""
 
 
 class _ChainState:
@@ -130,13 +131,21 @@ class _ChainState:
         self.answer = ""
         self._plan: LogLine | None = None
         self._steps: dict[str, _StepLog] = {}
+        # Steps whose results the lead has read; whether it was writing a plan, or its last plan was not yet announced.
+        self._reported: set[str] = set()
+        self._is_writing_plan = False
+        self._has_new_plan = False
 
     def apply(self, line: LogLine) -> None:
+        if line.step_id == LEAD:
+            self._apply_to_lead(line)
         if line.step_id is not None:
             self._apply_to_step(line, self._steps.setdefault(line.step_id, _StepLog()))
         elif line.type == PlanUpdated.type:
             self._plan = line
             self.plan_reasons.append(_plan_reason(line))
+            self._is_writing_plan = self._is_writing_plan or self.plan_reasons[-1] == STREAMING
+            self._has_new_plan = self._has_new_plan and self.plan_reasons[-1] in (STREAMING, RESUMED)
         elif line.type in (RunStarted.type, MessageAdded.type, RunCompleted.type) and (envelope := line.envelope()):
             match envelope.event:
                 case RunStarted(model=model) if self.model is None:
@@ -171,6 +180,37 @@ class _ChainState:
             return unfinished_call(events, effect_of, step.id)
         return None
 
+    def repeated_calls(self, calls: tuple[ToolCall, ...]) -> tuple[ToolCall, ...]:
+        """Return the unfinished calls of the lead to make again; steps that are in the plan are only awaited."""
+        return calls if self._has_new_plan else tuple(replace(call, arguments={}) for call in calls)
+
+    def lost_plan_call(self, plan: tuple[PlanStep, ...]) -> tuple[ToolCall, ...]:
+        """Return the call for steps that were started while the lead still wrote its plan, which it never finished."""
+        steps = [{name: encode(getattr(step, name)) for name in _PLAN_FIELDS} for step in plan if step.id != LEAD]
+        if not (steps and self._is_writing_plan):
+            return ()
+        return (ToolCall(id=f"resumed{len(self.plan_reasons)}", name=PLAN_TOOL, arguments={"steps": steps}),)
+
+    def reported_steps(self) -> dict[str, ExecutorResponse]:
+        """Return how the steps ended whose results the lead has read."""
+        return {
+            name: ExecutorResponse(task_id=name, status=step.status, summary=step.summary)
+            for name, step in self._steps.items()
+            if name in self._reported and step.status
+        }
+
+    def _apply_to_lead(self, line: LogLine) -> None:
+        if line.type not in (MessageAdded.type, ToolCompleted.type) or not (envelope := line.envelope()):
+            return
+        match envelope.event:
+            case MessageAdded(role="assistant", tool_calls=calls) if calls:
+                if any(call.name == PLAN_TOOL for call in calls):
+                    self._is_writing_plan, self._has_new_plan = False, True
+            case MessageAdded(role="user", content=text) | ToolCompleted(name="plan", output=text):
+                self._reported |= set(_RESULT_STEP.findall(text))
+            case _:
+                pass
+
     def _apply_to_step(self, line: LogLine, step: _StepLog) -> None:
         step.lines.append(line)
         if line.type not in (StepStarted.type, StepCompleted.type) or not (envelope := line.envelope()):
@@ -183,8 +223,8 @@ class _ChainState:
                     self.answer = ""
                 if cache != "resumed":
                     step.lines = [line]
-            case StepCompleted(status=status, key=key):
-                step.status = status
+            case StepCompleted(status=status, summary=summary, key=key):
+                step.status, step.summary = status, summary
                 if key is not None:
                     # Its result is in the step cache.
                     step.lines = []

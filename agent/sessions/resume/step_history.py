@@ -18,6 +18,7 @@ from agent.vocabulary.message import Message, ToolCall
 from agent.vocabulary.plan import PLAN_TOOL
 from agent.vocabulary.step import CallFact
 from agent.vocabulary.unfinished import (
+    FINISH,
     GO_ON,
     INTERRUPTED_REPLY,
     TRY_AGAIN,
@@ -59,6 +60,8 @@ class StepHistory:
         self._changed_paths: list[str] = []
         self._has_ended = False
         self._is_interrupted = False
+        # Whether the run ended in spite of an answer without success: on resume the work goes on.
+        self.has_failed = False
 
     def apply(self, envelope: Envelope) -> None:
         match envelope.event:
@@ -94,7 +97,7 @@ class StepHistory:
         self.close_turn()
         self.messages.append(message)
         self.facts, self.internal_calls = [], []
-        self.turns, self._has_ended = 0, False
+        self.turns, self._has_ended, self.has_failed = 0, False, False
 
     def resume(self) -> None:
         """Prepare for the next run, which has its own turn limit and may retry what was refused."""
@@ -110,6 +113,9 @@ class StepHistory:
             self.turns, self._has_ended = 0, False
             if any(fact.status in _REFUSED for fact in self.facts):
                 self.messages.append(Message(role="user", content=TRY_AGAIN))
+            elif self.has_failed and self.messages and self.messages[-1].role == "assistant":
+                self.messages.append(Message(role="user", content=FINISH))
+        self.has_failed = False
 
     def close_turn(self) -> None:
         """Append a result for every call of the last turn, in the order of the calls."""
@@ -127,7 +133,7 @@ class StepHistory:
             self._is_interrupted = event.interrupted
             message = Message(
                 role="assistant",
-                content=f"{event.content} {INTERRUPTED_REPLY}" if event.interrupted else event.content,
+                content=f"{event.content.rstrip()} {INTERRUPTED_REPLY}" if event.interrupted else event.content,
                 tool_calls=calls,
                 reasoning=event.reasoning or "",
                 reasoning_signature=event.reasoning_signature,

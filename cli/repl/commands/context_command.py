@@ -84,7 +84,7 @@ class SessionContext:
         """Return the tokens of the conversation alone, as it is or as it was before the last run."""
         messages = self.messages
         if before_last_run and self.last_run:
-            messages = read_conversation(self.log, self.effect_of, before=self.last_run.seq)
+            messages = read_conversation(self.log, self.effect_of, before=self.last_run.run_id)
         return round(size_of(messages) * self.tokens_per_char)
 
 
@@ -98,7 +98,7 @@ def read_context(state: ReplState, session_id: str | None) -> SessionContext:
     ratio = 1 / CHARS_PER_TOKEN
     spent = counted.spent() if counted else None
     if counted and spent:
-        sent = read_conversation(log, effects.get, before=counted.seq)
+        sent = read_conversation(log, effects.get, before_seq=counted.seq)
         ratio = spent.input_tokens / (schema_chars + size_of((system_message(), *sent)))
     return SessionContext(
         log=log,

@@ -61,7 +61,7 @@ def mode(repl: Repl, argument: str) -> None:
     if argument and argument not in MODES:
         raise UsageError(f"unknown approval mode {argument!r}", f"choose from {', '.join(MODES)}")
     if argument:
-        repl.state.override("approval_mode", argument)
+        repl.state.set_mode(argument)
         if argument != PLAN_MODE:
             repl.state.used_mode = argument
     repl.print_line(f"approval mode: {repl.state.read_settings().settings.approval_mode}")

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from agent.protocol.commands import Answer, AnswerQuestion, ResolveApproval
 from agent.protocol.events import ApprovalRequested, ApprovalResolved, Envelope, QuestionAnswered, QuestionAsked
+from agent.vocabulary.plan import LEAD
 from cli.run.terminal_approvals import (
     InputRequest,
     approval_lines,
@@ -77,7 +78,7 @@ class ApprovalCards:
         """Add requested cards; remove answered and expired ones."""
         match envelope.event:
             case ApprovalRequested() | QuestionAsked() as request:
-                self._queue.append((envelope.step_id or "", request))
+                self._queue.append((envelope.step_id if envelope.step_id not in (None, LEAD) else "", request))
                 if len(self._queue) == 1:
                     self._show_next(takes_focus=not is_typing)
             case ApprovalResolved(approval_id=answered) | QuestionAnswered(question_id=answered):
@@ -161,7 +162,7 @@ class ApprovalCards:
         if hint:
             text = f"{hint}{more}"
         elif not self.has_focus:
-            text = f"{step} is waiting for you: {FOCUS_HINT}{more}"
+            text = f"{f'{step} is ' if step else ''}waiting for you: {FOCUS_HINT}{more}"
         elif isinstance(request, QuestionAsked):
             text = f"{QUESTION_HINT}{more}"
         else:

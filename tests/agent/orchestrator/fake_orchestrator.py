@@ -15,6 +15,7 @@ from agent.executor import Executor
 from agent.model.budget import Budget
 from agent.model.faults import ModelFault
 from agent.orchestrator import GraphSettings, OrchestratorRunner, Task
+from agent.planning.capabilities import Capabilities
 from agent.planning.planner import PlanStream
 from agent.protocol.channel import Channel
 from agent.protocol.codec import to_json
@@ -164,6 +165,8 @@ class _Worker:
 
 class _Planner:
     """Returns scripted plans."""
+
+    capabilities = Capabilities()
 
     def __init__(self, script: RunScript) -> None:
         self._script = script

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -46,12 +46,24 @@ class FinishedRun:
 
 @dataclass(kw_only=True)
 class RunHarness:
-    """Runs tasks; `answers` are the user's answers to questions, in order."""
+    """Runs tasks; `answers` are the user's answers to questions, in order.
+
+    Runs with a `session` share it. `on_event` sees every event and may send commands to the run.
+    """
 
     home: Path
+    session: str | None = None
+    prompt: str = "do it"
+    on_event: Callable[[App, EventJson], None] = lambda app, event: None
     answers: list[str] = field(default_factory=list)
     is_user_present: bool = False
     plan: Plan | None = None
+    resumes: str | None = None
+
+    @property
+    def log(self) -> Path:
+        """The event log of the session."""
+        return self.home / "sessions" / str(self.session) / "events.jsonl"
 
     def run(self, *replies: object, **flags: object) -> FinishedRun:
         """Run a scripted model and check that its events obey the grammar."""
@@ -67,17 +79,20 @@ class RunHarness:
             loaded=load_settings(environ=environ, flags=flags, bare=True),
             environ=environ,
             options=RunOptions(
-                location=SessionLocation(data_dir=self.home, cwd=self.home), is_user_present=self.is_user_present
+                location=SessionLocation(data_dir=self.home, cwd=self.home, session_id=self.session),
+                is_user_present=self.is_user_present,
+                resumes=self.resumes,
             ),
         )
         events: list[EventJson] = []
         listener = asyncio.ensure_future(self._listen(app, events))
-        outcome = await app.run(Submit(prompt="do it", plan=self.plan))
+        outcome = await app.run(Submit(prompt=self.prompt, plan=self.plan))
         await listener
         return FinishedRun(outcome=outcome, events=events)
 
     async def _listen(self, app: App, events: list[EventJson]) -> None:
         async for envelope in app.subscribe():
             events.append(to_json(envelope))
+            self.on_event(app, events[-1])
             if isinstance(envelope.event, QuestionAsked) and self.is_user_present:
                 app.send(AnswerQuestion(question_id=envelope.event.question_id, answer=self.answers.pop(0)))

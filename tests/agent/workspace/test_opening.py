@@ -160,6 +160,13 @@ def test_further_folders_are_writable(tmp_path: Path) -> None:
     assert facts(build_opening(known))["writable"].startswith("the folder, /data/other;")
 
 
+def test_plan_mode_is_told_when_it_begins_and_when_it_ends(tmp_path: Path) -> None:
+    usual, planning = (build_opening(surroundings(tmp_path, is_planning=mode)) for mode in (False, True))
+    assert facts(planning)["writable"].startswith("nothing yet")
+    assert list(facts(changed_opening(usual, planning))) == ["writable"]
+    assert facts(changed_opening(f"{usual}\n{planning}", usual)) == {"writable": facts(usual)["writable"]}
+
+
 def test_a_later_opening_tells_only_what_changed_apart_from_files_and_git(tmp_path: Path) -> None:
     first = build_opening(surroundings(tmp_path))
     assert changed_opening(first, first) == ""

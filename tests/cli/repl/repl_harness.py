@@ -112,7 +112,6 @@ class ReplHarness:
         self.environ = {
             "HOME": str(home),
             "AGENT_SANDBOX": str(home / "data"),
-            # Most tests are about graphs of steps, which a planner makes for certain.
             "AGENT_PLANNING": "always",
             **environ,
         }

@@ -7,6 +7,7 @@ from pathlib import Path
 import pexpect
 import pyte
 
+from agent.backends.sandbox.bubblewrap.argv import STARTER
 from cli.repl.start import QUIT_HINT
 from tests.cli.terminal_user import User
 
@@ -152,12 +153,13 @@ class TerminalSession:
         return True
 
 
-def child_processes(pid: int, *, with_watchdog: bool = False) -> list[int]:
-    """Return all descendants of a process, without the watchdog, which lives as long as the program."""
-    pids = _descendants(pid)
-    return (
-        pids if with_watchdog else [child for child in pids if not command_line_of(child).startswith("windlass-keeper")]
-    )
+def child_processes(pid: int, *, with_own: bool = False) -> list[int]:
+    """Return all descendants of a process, without its watchdog and its sandbox, which live as long as the program."""
+    return [child for child in _descendants(pid) if with_own or not _is_own(command_line_of(child))]
+
+
+def _is_own(line: str) -> bool:
+    return line.startswith("windlass") or str(STARTER) in line
 
 
 def command_line_of(pid: int) -> str:

@@ -137,7 +137,7 @@ def test_quitting_during_a_run_leaves_no_processes(open_terminal: OpenTerminal) 
     terminal = open_terminal(*one_step(step_call("s1", "run_command", command="sleep 61")))
     terminal.send_line("sleep")
     terminal.wait_until(lambda: bool(sleepers(terminal)), "the command to start")
-    children = child_processes(terminal.child.pid, with_watchdog=True)
+    children = child_processes(terminal.child.pid, with_own=True)
     terminal.send(ctrl("d"))
     assert terminal.wait_exit() == 0
     assert wait_gone(children)

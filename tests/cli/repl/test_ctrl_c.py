@@ -142,7 +142,7 @@ def test_ctrl_c_twice_at_any_moment_restores_the_terminal(open_terminal: OpenTer
     before = termios.tcgetattr(terminal.child.child_fd)
     terminal.wait_ready()
     reach(terminal, moment)
-    children = child_processes(terminal.child.pid, with_watchdog=True)
+    children = child_processes(terminal.child.pid, with_own=True)
     terminal.send(ctrl("c") + ctrl("c"))
     terminal.wait_process_end()
     assert termios.tcgetattr(terminal.child.child_fd) == before, moment

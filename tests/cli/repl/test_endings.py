@@ -110,7 +110,7 @@ def test_two_quick_ctrl_c_quit_a_run_cleanly(open_terminal: OpenTerminal) -> Non
     terminal = open_terminal(*one_step(step_call("s1", "run_command", command="sleep 60")))
     terminal.send_line("sleep")
     terminal.wait_until(lambda: bool(sleepers(terminal)), "the command to start")
-    children = child_processes(terminal.child.pid, with_watchdog=True)
+    children = child_processes(terminal.child.pid, with_own=True)
     terminal.send(ctrl("c") + ctrl("c"))
     assert terminal.wait_exit() == 0
     assert wait_gone(children)
@@ -124,7 +124,7 @@ def test_a_signal_ends_run_log_and_prompt(open_terminal: OpenTerminal, number: s
     before = termios.tcgetattr(terminal.child.child_fd)
     terminal.send_line("sleep")
     terminal.wait_until(lambda: bool(sleepers(terminal)), "the command to start")
-    children = child_processes(terminal.child.pid, with_watchdog=True)
+    children = child_processes(terminal.child.pid, with_own=True)
     os.kill(terminal.child.pid, number)
     shown = terminal.wait_process_end()
     assert termios.tcgetattr(terminal.child.child_fd) == before
@@ -141,7 +141,7 @@ def test_closing_the_terminal_ends_everything(open_terminal: OpenTerminal) -> No
     terminal = open_terminal(*one_step(step_call("s1", "run_command", command="sleep 60")))
     terminal.send_line("sleep")
     terminal.wait_until(lambda: bool(sleepers(terminal)), "the command to start")
-    pids = [terminal.child.pid, *child_processes(terminal.child.pid, with_watchdog=True)]
+    pids = [terminal.child.pid, *child_processes(terminal.child.pid, with_own=True)]
     os.close(terminal.child.child_fd)
     terminal.child.child_fd = -1
     terminal.child.closed = True
@@ -153,7 +153,7 @@ def test_a_signal_terminates_the_external_program(open_terminal: OpenTerminal) -
     terminal = open_terminal(answer("x"))
     terminal.send_line("!sleep 62")
     terminal.wait_until(lambda: bool(sleepers(terminal)), "the command to start")
-    children = child_processes(terminal.child.pid, with_watchdog=True)
+    children = child_processes(terminal.child.pid, with_own=True)
     os.kill(terminal.child.pid, signal.SIGTERM)
     assert terminal.wait_exit() == 143
     assert wait_gone(children)
@@ -231,7 +231,7 @@ def test_after_kill_9_files_match_the_log(open_terminal: OpenTerminal) -> None:
     terminal.send_line("write")
     terminal.wait_for("s1 write_file kept.txt")
     terminal.wait_until(lambda: bool(sleepers(terminal)), "the command to start")
-    children = child_processes(terminal.child.pid, with_watchdog=True)
+    children = child_processes(terminal.child.pid, with_own=True)
     os.kill(terminal.child.pid, signal.SIGKILL)
     terminal.wait_exit()
     assert (terminal.folder / "kept.txt").read_text() == "kept"

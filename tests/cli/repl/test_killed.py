@@ -56,7 +56,7 @@ def test_kill_9_at_a_random_moment_loses_nothing_shown_as_finished(
     terminal.send_line("do all six")
     terminal.wait_for("● s0")
     terminal.watch(after_s)
-    children = child_processes(terminal.child.pid, with_watchdog=True)
+    children = child_processes(terminal.child.pid, with_own=True)
     os.kill(terminal.child.pid, signal.SIGKILL)
     terminal.wait_exit()
     assert wait_gone(children)

@@ -4,7 +4,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.terminal_user import User, answer, composer_reply, one_step, plan, step, step_call, step_reply
+from tests.cli.terminal_user import (
+    User,
+    answer,
+    composer_reply,
+    hand_out,
+    lead_call,
+    lead_reply,
+    one_step,
+    plan,
+    step,
+    step_call,
+    step_reply,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -58,6 +70,24 @@ def test_a_run_can_be_replayed_in_a_chosen_folder(user: User, project: Path) -> 
     )
     played = user.agent("runs", "replay", run, "-C", str(project), "--approval-mode", "auto-edit")
     assert (played.exit_code, (project / "a.txt").read_text()) == (0, "one\n")
+
+
+@pytest.mark.parametrize("planning", ["auto", "never"])
+def test_a_run_is_replayed_with_its_own_planning(user: User, planning: str) -> None:
+    work = (hand_out(step("a")), step_reply("a", "a is done")) if planning == "auto" else (lead_call("list_directory"),)
+    run = record(user, *work, lead_reply("Done."), flags=("--planning", planning))
+    played = user.agent("runs", "replay", run, AGENT_PLANNING="always")
+    assert (played.exit_code, played.stdout) == (0, "Done.\n"), played.stderr
+
+
+def test_a_follow_up_is_replayed_with_the_conversation_before_it(user: User) -> None:
+    user.agent(
+        "run", "one", "--model", user.script(lead_call("list_directory"), lead_reply("1")), AGENT_PLANNING="auto"
+    )
+    run = record(user, lead_reply("2"), flags=("-c", "--planning", "auto"))
+    user.agent("run", "-c", "three", "--model", user.script(lead_reply("3")), AGENT_PLANNING="auto")
+    played = user.agent("runs", "replay", run)
+    assert (played.exit_code, played.stdout) == (0, "2\n"), played.stderr
 
 
 def test_attachments_and_schema_are_replayed(user: User) -> None:

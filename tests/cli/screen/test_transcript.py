@@ -313,12 +313,14 @@ def test_the_calls_of_the_lead_have_no_step_and_no_indent() -> None:
 def test_steps_that_the_lead_hands_out_are_drawn_and_counted_without_it() -> None:
     handed_out = plan(LEAD, "a", "b", diff="+ a Title a\n+ b Title b", revision=2)
     ended = StepCompleted(status="ok", summary="", elapsed_ms=10)
+    reported = ToolCompleted(tool_id="1", name="plan", status="ok", exit_code=0, output="a and b are done")
     text = render(
         (LEAD_PLAN, None),
         LEAD_STARTED,
         (handed_out, None),
         (ended, "a"),
         (ended, "b"),
+        (reported, LEAD),
         LEAD_ENDED,
         (run_completed("Done.", steps=StepCounts(ok=3), duration_ms=400), None),
     )

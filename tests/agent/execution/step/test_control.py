@@ -2,7 +2,7 @@
 
 import asyncio
 
-from agent.execution.step.control import StepControl
+from agent.execution.step.control import STOPPED_BY_USER, StepControl
 from agent.protocol.commands import Steer, StopStep
 
 
@@ -29,4 +29,4 @@ async def test_only_a_running_step_can_be_stopped() -> None:
     assert not control.stop(StopStep(step_id="a"))
     with control.track("a", task):
         assert control.stop(StopStep(step_id="a"))
-    assert (task.cancelled(), control.is_stopped("a"), control.is_stopped("b")) == (True, True, False)
+    assert (task.cancelled(), control.stop_reason("a"), control.stop_reason("b")) == (True, STOPPED_BY_USER, None)
