@@ -22,7 +22,7 @@ from cli.repl.slash_commands import SlashCommand, parse_command, unknown_command
 from cli.repl.state import PLAN_MODE, ReplState
 from cli.repl.welcome import welcome
 from cli.screen.colors import Paint, Tone, clip, wrap_lines
-from cli.screen.format import format_cost, format_tokens
+from cli.screen.format import format_cache_use, format_cost, format_count
 from cli.screen.sanitize import sanitize
 
 if TYPE_CHECKING:
@@ -233,7 +233,8 @@ class Repl:
         """Return tokens, requests and cost of this session."""
         cost = "unknown cost" if self._usage.cost_usd is None else format_cost(self._usage.cost_usd)
         requests = "1 request" if self._usage.requests == 1 else f"{self._usage.requests} requests"
-        return f"{format_tokens(self._usage)} in {requests}, {cost}"
+        cache = f" ({used})" if (used := format_cache_use(self._usage)) else ""
+        return f"{format_count(self._usage.total_tokens)} tokens{cache} in {requests}, {cost}"
 
     def exit(self, exit_code: int = exit_codes.OK) -> None:
         """Close the prompt; a current run is stopped first."""

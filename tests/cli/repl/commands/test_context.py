@@ -144,6 +144,15 @@ async def test_after_compact_the_conversation_begins_with_the_summary(tmp_path: 
     assert now[1][1].endswith("hello") and now[2] == ("assistant", "Good day.")
 
 
+async def test_cost_tells_reads_and_writes_of_the_cache(tmp_path: Path) -> None:
+    cached = {**usage(5000, 20), "cache_read_tokens": 3000, "cache_write_tokens": 1500}
+    async with open_repl(tmp_path, lead_reply("Good day.", to="hello", usage=cached)) as harness:
+        await harness.send("hello")
+        assert await harness.send("/cost") == (
+            "5.0k tokens (3.0k read from and 1.5k written to the cache) in 1 request, $0.0000"
+        )
+
+
 def conversation(harness: ReplHarness) -> list[tuple[str, str]]:
     folder = SessionStore(data_dir(harness.environ)).find(harness.repl.require_session_id())
     return [(message.role, message.content) for message in read_conversation(folder.events, lambda tool: None)]
