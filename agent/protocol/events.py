@@ -16,7 +16,7 @@ from tooling.contract.result import CallStatus, FileChange, TaskItem
 class RunStarted:
     """First event of every run; `resumes` is the id of the resumed run, `cassette` the file it is recorded in.
 
-    With `plan_only` no step is run.
+    With `plan_only` no step is run. `context_window` is the size of the model's context in tokens.
     """
 
     type: ClassVar[str] = "init"
@@ -31,6 +31,7 @@ class RunStarted:
     resumes: str | None = None
     cassette: str | None = None
     plan_only: bool = False
+    context_window: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -211,14 +211,9 @@ class AgentRunner:
             ctx=ctx,
             opening=(self._settings.system, *opening),
             conversation=conversation,
-            size=self._context_size(model),
+            size=ContextSize.of_window(self._settings.context_tokens(model), self._settings.max_output_tokens),
             tools=tools if request.history else tuple(tool for tool in tools if schema_name(tool) != PLAN_TOOL),
         )
-
-    def _context_size(self, model: str) -> ContextSize:
-        """Return the tokens a conversation may use; a reply gets at most half of a small context window."""
-        window = self._settings.context_tokens(model)
-        return ContextSize(limit=max(window - self._settings.max_output_tokens, window // 2), window=window)
 
     async def _turn(self, loop: _LoopState) -> ModelReply:
         loop.conversation.turns += 1
