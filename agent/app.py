@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 
-from agent.assembly import Run, RunContext, RunOptions, build_run
+from agent.assembly import UNKNOWN_CONTEXT_TOKENS, Run, RunContext, RunOptions, build_run
 from agent.config.load import LoadedSettings
 from agent.engine import publish_request
 from agent.execution.approvals import PendingQuestions
@@ -184,6 +184,7 @@ class App:
             resumes=run.unfinished.run_id if run and run.unfinished else None,
             plan_only=submit.plan_only,
             cassette=str(record.absolute()) if record else None,
+            context_window=(context.prices.context_size(model) or UNKNOWN_CONTEXT_TOKENS) if model else None,
         )
         # Not awaited: it reaches the disk together with the request.
         self._channel.emit(started)

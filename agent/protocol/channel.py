@@ -277,7 +277,8 @@ class Channel:
 
     def _redact(self, envelope: Envelope) -> Envelope:
         """Return the event with every secret masked."""
-        if self._redactor is None or not envelope.is_durable:
+        # Fragments of text are masked as a stream.
+        if self._redactor is None or (isinstance(envelope.event, MessageAdded) and envelope.event.delta):
             return envelope
         # The user must see exactly which command to approve: only known secrets are masked there, not suspected ones.
         is_exact = isinstance(envelope.event, ApprovalRequested)

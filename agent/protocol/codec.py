@@ -20,6 +20,7 @@ _OPTIONAL = frozenset(
         "resume",
         "resumes",
         "cassette",
+        "context_window",
         "key",
         "delta",
         "interrupted",

@@ -17,7 +17,7 @@ from tooling.contract.result import CallStatus, FileChange, TaskItem
 class RunStarted:
     """First event of every run; `resumes` is the id of the resumed run, `cassette` the file it is recorded in.
 
-    With `plan_only` no step is run.
+    With `plan_only` no step is run. `context_window` is the size of the model's context in tokens.
     """
 
     type: ClassVar[str] = "init"
@@ -32,6 +32,7 @@ class RunStarted:
     resumes: str | None = None
     cassette: str | None = None
     plan_only: bool = False
+    context_window: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +99,15 @@ class ToolStarted:
     tool_id: str
     name: str
     input: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolOutput:
+    """The last lines of a call that is still running; may be dropped, and is not logged."""
+
+    type: ClassVar[str] = "tool.output"
+    tool_id: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -302,6 +312,7 @@ Event: TypeAlias = (
     | StepStarted
     | MessageAdded
     | ToolStarted
+    | ToolOutput
     | ToolCompleted
     | ApprovalRequested
     | ApprovalResolved
@@ -335,5 +346,6 @@ class Envelope:
 
     @property
     def is_durable(self) -> bool:
-        """Whether this event is logged: all except fragments of text."""
-        return not (isinstance(self.event, MessageAdded) and self.event.delta)
+        """Whether this event is logged: all except fragments of text and the output of running calls."""
+        is_fragment = isinstance(self.event, MessageAdded) and self.event.delta
+        return not (is_fragment or isinstance(self.event, ToolOutput))

@@ -22,7 +22,7 @@ from cli.repl.slash_commands import SlashCommand, parse_command, unknown_command
 from cli.repl.state import PLAN_MODE, ReplState
 from cli.repl.welcome import welcome
 from cli.screen.colors import Paint, Tone, clip, wrap_lines
-from cli.screen.format import format_cost, format_tokens
+from cli.screen.format import format_cache_use, format_cost, format_count
 from cli.screen.sanitize import sanitize
 
 if TYPE_CHECKING:
@@ -216,6 +216,7 @@ class Repl:
         self.queue.session_id = None
         self.shell_output = ""
         self._usage = Usage()
+        self.state.show_context_share(None)
         self._print_quiet(f"{NEW_SESSION}; /resume {before} returns to the previous one" if before else NEW_SESSION)
 
     def switch_session(self, session_id: str) -> None:
@@ -232,7 +233,8 @@ class Repl:
         """Return tokens, requests and cost of this session."""
         cost = "unknown cost" if self._usage.cost_usd is None else format_cost(self._usage.cost_usd)
         requests = "1 request" if self._usage.requests == 1 else f"{self._usage.requests} requests"
-        return f"{format_tokens(self._usage)} in {requests}, {cost}"
+        cache = f" ({used})" if (used := format_cache_use(self._usage)) else ""
+        return f"{format_count(self._usage.total_tokens)} tokens{cache} in {requests}, {cost}"
 
     def exit(self, exit_code: int = exit_codes.OK) -> None:
         """Close the prompt; a current run is stopped first."""
@@ -309,6 +311,7 @@ class Repl:
         self.ui.echo("\n".join(self.paint("strong", line) for line in lines))
 
     def _on_event(self, envelope: Envelope) -> None:
+        self.state.on_event(envelope)
         self.ui.on_event(envelope)
         if isinstance(envelope.event, RunCompleted):
             self._usage += envelope.event.usage

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING
 
 from agent.config.load import LoadedSettings, load_settings
 from agent.config.user_dirs import data_dir
+from agent.protocol.events import Envelope, MessageAdded, RunStarted
 from agent.vocabulary.errors import AgentError, ConfigError
+from agent.vocabulary.plan import LEAD
+from agent.vocabulary.usage import Usage
 from tooling.contract.fast_dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -33,6 +36,8 @@ class ReplState:
     # The approval mode of the last request that was not in plan mode, or the one before the first switch.
     used_mode: str = ""
     _status: str = ""
+    _context_window: int | None = None
+    _context_share: float | None = None
     _shared_backend: "SharedBackend | None" = None
 
     @property
@@ -52,10 +57,27 @@ class ReplState:
         folder = f"~/{self.cwd.relative_to(home)}" if self.cwd.is_relative_to(home) else str(self.cwd)
         try:
             settings = self.read_settings().settings
-            self._status = f"{settings.model or NO_MODEL} · {settings.approval_mode} · {folder}"
+            meter = "" if self._context_share is None else f" · ctx {self._context_share:.0%}"
+            self._status = f"{settings.model or NO_MODEL} · {settings.approval_mode}{meter} · {folder}"
         except ConfigError:
             # The next request reports the details; the prompt itself works without settings.
             self._status = f"{UNREADABLE_SETTINGS} · {folder}"
+
+    def on_event(self, envelope: Envelope) -> None:
+        """Update how full the context is from a reply of the lead."""
+        match envelope.event:
+            case RunStarted(context_window=window):
+                self._context_window = window
+            case MessageAdded(spent=Usage() as spent) if envelope.step_id == LEAD and spent.input_tokens:
+                used = spent.input_tokens + spent.output_tokens
+                self.show_context_share(used / self._context_window if self._context_window else None)
+            case _:
+                pass
+
+    def show_context_share(self, share: float | None) -> None:
+        """Show in the status line how much of the model's window is in use; None if it is not known."""
+        self._context_share = share
+        self.refresh_status()
 
     def read_settings(self, defaults: Mapping[str, object] | None = None) -> LoadedSettings:
         """Load the settings; overrides of this REPL take precedence over `defaults`."""

@@ -42,6 +42,13 @@ def format_tokens(usage: Usage) -> str:
     return f"{format_count(usage.total_tokens)} tokens{cached}"
 
 
+def format_cache_use(usage: Usage) -> str:
+    """Format the tokens read from and written to the provider's cache; empty if there are none."""
+    counts = ((usage.cache_read_tokens, "read from"), (usage.cache_write_tokens, "written to"))
+    parts = [f"{format_count(tokens)} {verb}" for tokens, verb in counts if tokens]
+    return f"{' and '.join(parts)} the cache" if parts else ""
+
+
 def format_cost(usd: float) -> str:
     """Format a cost: $0.0004, $0.03, $12.50."""
     return f"${usd:.4f}" if usd < 0.01 else f"${usd:.2f}"

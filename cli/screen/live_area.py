@@ -19,6 +19,7 @@ from agent.protocol.events import (
     StepCompleted,
     StepStarted,
     ToolCompleted,
+    ToolOutput,
     ToolStarted,
 )
 from agent.vocabulary.plan import LEAD
@@ -31,6 +32,7 @@ from tooling.contract.fast_dataclass import dataclass
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _BAR_CELLS = 10
 _TEXT_CHARS = 400
+_OUTPUT_LINES = 3
 _THOUGHT_LINES = 3
 _THOUGHT_INDENT = "    "
 THINKING = "thinking"
@@ -45,6 +47,7 @@ class _RunningStep:
     title: str
     started_at: float
     activity: str = ""
+    output: tuple[str, ...] = ()
     text: str = ""
 
 
@@ -117,6 +120,8 @@ class LiveArea:
         running = list(self._steps.items()) or ([(LEAD, self._lead)] if self._lead else [])
         shown = running if len(running) <= room else running[: max(0, room - 1)]
         lines = [self._step_line(step_id, step, width) for step_id, step in shown]
+        # Only the lead has some: the last line of a step's output is in its own line.
+        lines += [self._paint("quiet", clip(f"    {line}", width)) for _, step in shown for line in step.output]
         if hidden := len(running) - len(shown):
             lines.append(self._paint("quiet", clip(f"… and {hidden} more steps", width)))
         lines += self._thought_lines(width, min(_THOUGHT_LINES, room - len(lines)))
@@ -137,6 +142,8 @@ class LiveArea:
                 self._usage += usage
             case ToolStarted(name=name, input=arguments) if step:
                 step.activity = f"{name} {call_subject(arguments)}".strip()
+            case ToolOutput(text=output) if step:
+                step.activity = output.splitlines()[-1]
             case ToolCompleted(output=output) if step:
                 step.activity = (output.strip().splitlines() or [step.activity])[-1]
             case MessageAdded(role="thought") if step:
@@ -155,6 +162,8 @@ class LiveArea:
                 self._set_lead(THINKING)
             case ToolStarted(name=name, input=arguments):
                 self._set_lead(f"{name} {call_subject(arguments)}".strip())
+            case ToolOutput(text=output) if self._lead:
+                self._lead.output = tuple(output.splitlines()[-_OUTPUT_LINES:])
             case MessageAdded(delta=True) if self._lead and self._lead.title == THINKING:
                 self._set_lead(ANSWERING)
             case StepCompleted(usage=usage):

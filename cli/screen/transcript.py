@@ -53,7 +53,7 @@ Markdown = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoldedOutput:
-    """A text of which the transcript shows only the start."""
+    """A text of which the transcript shows only a part."""
 
     title: str
     text: str
@@ -237,17 +237,28 @@ class Transcript:
         extent = _line_counts(changes[0]) if is_named else ""
         self._print_clipped("plain" if call.status == "ok" else "warn", f"{indent}{title}{extent}")
         self._print_changes(changes, is_named=is_named)
-        if call.name == "run_command" or call.status != "ok":
-            self._print_output(title, sanitize(call.display or call.output))
+        output = sanitize(call.display or call.output)
+        if call.name == "run_command":
+            self._print_tail(title, output)
+        elif call.status != "ok":
+            self._print_head(title, output)
 
-    def _print_output(self, title: str, output: str) -> None:
-        lines = [line for line in output.rstrip().expandtabs().splitlines() if line.strip()]
-        # A note about one hidden line would take as much room as the line.
-        visible = lines if len(lines) == _OUTPUT_LINES + 1 else lines[:_OUTPUT_LINES]
-        for line in visible:
+    def _print_head(self, title: str, output: str) -> None:
+        lines = _visible_lines(output)
+        hidden = _hidden_count(lines)
+        for line in lines[: len(lines) - hidden]:
             self._print_clipped("quiet", f"      {line}")
-        if hidden := len(lines) - len(visible):
-            self._fold(hidden, FoldedOutput(title=to_single_line(title), text=output))
+        if hidden:
+            self._fold(f"{hidden} more lines", FoldedOutput(title=to_single_line(title), text=output))
+
+    def _print_tail(self, title: str, output: str) -> None:
+        """Print the end of a command's output, which has its result or its error."""
+        lines = _visible_lines(output)
+        hidden = _hidden_count(lines)
+        if hidden:
+            self._fold(f"{hidden} lines above", FoldedOutput(title=to_single_line(title), text=output))
+        for line in lines[hidden:]:
+            self._print_clipped("quiet", f"      {line}")
 
     def _print_changes(self, changes: tuple[FileChange, ...], *, is_named: bool = False) -> None:
         for change in changes:
@@ -258,13 +269,13 @@ class Transcript:
                 self._print_clipped(tone, f"      {line}")
             if len(lines) > _DIFF_LINES:
                 self._fold(
-                    len(lines) - _DIFF_LINES,
+                    f"{len(lines) - _DIFF_LINES} more lines",
                     FoldedOutput(title=to_single_line(change.path), text=sanitize(change.diff)),
                 )
 
-    def _fold(self, more: int, folded: FoldedOutput) -> None:
+    def _fold(self, hidden: str, folded: FoldedOutput) -> None:
         self.folded.append(folded)
-        self._print_clipped("quiet", f"      … {more} more lines{self._expand_hint}")
+        self._print_clipped("quiet", f"      … {hidden}{self._expand_hint}")
 
     def _on_step_completed(self, step: str, end: StepCompleted) -> None:
         self._print_changes(self._changes.pop(step, ()))
@@ -338,6 +349,16 @@ class Transcript:
 def _prefix(step: str | None) -> str:
     """Return the name of the step before its line; the lead needs none."""
     return "" if step in (None, LEAD) else f"{step}: "
+
+
+def _visible_lines(output: str) -> list[str]:
+    return [line for line in output.rstrip().expandtabs().splitlines() if line.strip()]
+
+
+def _hidden_count(lines: Sequence[str]) -> int:
+    """Return how many lines of an output are hidden; a note about one would take as much room as the line."""
+    hidden = max(0, len(lines) - _OUTPUT_LINES)
+    return 0 if hidden == 1 else hidden
 
 
 def _wrap_hanging(text: str, width: int) -> list[str]:

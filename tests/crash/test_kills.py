@@ -11,9 +11,12 @@ from collections.abc import Callable
 import pytest
 
 from agent.sessions.resume.resume_state import unfinished_run
+from agent.vocabulary.message import Message, ToolCall
+from agent.vocabulary.plan import LEAD
+from agent.vocabulary.unfinished import UnfinishedRun, UnfinishedStep
 from tests.agent.execution.test_races import problems_of
 from tests.cli.terminal_user import User
-from tests.crash.twenty_steps import NAMES, Workload, task_plan, tool_plan
+from tests.crash.twenty_steps import NAMES, Workload, led_plan, task_plan, tool_plan
 from tests.docs.grammar import broken_rules
 
 pytestmark = pytest.mark.slow
@@ -86,7 +89,7 @@ def repeated_steps(log: list[dict[str, object]]) -> list[object]:
     return repeated
 
 
-@pytest.mark.parametrize("make", [tool_plan, task_plan])
+@pytest.mark.parametrize("make", [tool_plan, task_plan, led_plan])
 def test_a_run_that_is_killed_at_random_moments_completes_and_repeats_nothing(
     user: User, make: Callable[[User], Workload], kills: int
 ) -> None:
@@ -123,8 +126,15 @@ def check_end(work: Workload, log: list[dict[str, object]], place: str) -> None:
     assert [event["seq"] for event in log] == sorted({int(str(event["seq"])) for event in log}), place
 
 
-def test_a_log_cut_anywhere_can_be_resumed_with_every_provider(user: User) -> None:
-    work = task_plan(user)
+def open_calls(run: UnfinishedRun) -> tuple[ToolCall, ...]:
+    """Return the calls in the lead's conversation that are made again on resume."""
+    known = {call.id for message in run.conversation for call in message.tool_calls}
+    return tuple(call for call in run.steps.get(LEAD, UnfinishedStep()).open_calls if call.id in known)
+
+
+@pytest.mark.parametrize("make", [task_plan, led_plan])
+def test_a_log_cut_anywhere_can_be_resumed_with_every_provider(user: User, make: Callable[[User], Workload]) -> None:
+    work = make(user)
     Killer(seed=3).run_until(user, (*work.argv, "--session", "s"), events=90)
     log = user.data / "sessions/s/events.jsonl"
     # On a busy machine the kill may come after the end: then the log is cut as a kill would have cut it.
@@ -140,6 +150,8 @@ def test_a_log_cut_anywhere_can_be_resumed_with_every_provider(user: User) -> No
         for name, step in run.steps.items():
             started.add(name)
             assert problems_of(step.messages) == [], f"{name} after {count} lines"
+        closed = [Message(role="tool", tool_call_id=call.id) for call in open_calls(run)]
+        assert problems_of([*run.conversation, *closed]) == [], f"the lead after {count} lines"
     events = [json.loads(line) for line in lines]
     worked = {event["step_id"] for event in events if event["type"] == "tool.started"}
     # After a late kill the last steps are only looked up.

@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.cli.terminal_user import User, composer_reply, plan
+from tests.cli.terminal_user import User, composer_reply, hand_out, plan
 
 LAYERS, WIDTH = 5, 4
 NAMES = tuple(f"s{number:02}" for number in range(LAYERS * WIDTH))
@@ -70,6 +70,21 @@ def task_plan(user: User) -> Workload:
     # Slow enough for a kill before the plan is complete; the rest of it is then planned again.
     planner = plan(*steps) | {"chunks": 8, "chunk_delay_ms": 20}
     model = user.script(planner, *replies, composer_reply("All lines are there."))
+    return Workload(user=user, argv=("run", "append twenty lines", "--model", model, *_run_flags(user)))
+
+
+def led_plan(user: User) -> Workload:
+    """Return the same twenty steps, handed out by a lead."""
+    user.environ["AGENT_PLANNING"] = "auto"
+    replies = [reply for name in NAMES for reply in _step_replies(name)]
+    steps = [
+        {"id": name, "instruction": f"Append {name}.", "depends_on": dependencies(number)}
+        for number, name in enumerate(NAMES)
+    ]
+    done = {"match": {"purpose": "lead", "contains": f'step="{NAMES[-1]}"'}, "text": "All lines are there."}
+    # After a kill only the steps that had been written are known: the lead then plans the rest.
+    planned = hand_out(*steps) | {"chunks": 40, "chunk_delay_ms": 10}
+    model = user.script(done | {"repeat": True}, planned | {"repeat": True}, *replies)
     return Workload(user=user, argv=("run", "append twenty lines", "--model", model, *_run_flags(user)))
 
 

@@ -265,7 +265,7 @@ def test_a_run_with_the_wrong_cassette_has_a_complete_stream(user: User) -> None
 def test_an_interrupted_run_has_a_complete_stream(user: User, number: int) -> None:
     model = user.script(hand_out(step("a"), step("b", "a")), step_call("a", "run_command", command="sleep 60"))
     words = user.command("run", "x", "--model", model, *STREAM)
-    events = run_and_signal(words, user, number, lambda line: '"tool.started"' in line and '"a"' in line)
+    events = run_and_signal(words, user, number, lambda line: '"tool.started"' in line and '"step_id": "a"' in line)
     check_stream(events)
     ended = [(event["step_id"], event["status"]) for event in events if event["type"] == "step.completed"]
     assert sorted(ended) == [("a", "cancelled"), ("lead", "cancelled")]

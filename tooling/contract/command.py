@@ -14,7 +14,8 @@ class CommandRequest:
 
     Its environment is the runner's clean one plus `env`; its stdin is closed. If the output
     exceeds `cap_bytes`, only its head and tail stay in memory; if `spool` is set, that file gets the full output.
-    With `may_leave_processes`, processes that it starts in the background may outlive it, where the runner supports it.
+    `on_output` gets the output as it arrives. With `may_leave_processes`, processes that it starts in the background
+    may outlive it, where the runner supports it.
     """
 
     argv: tuple[str, ...]
@@ -26,6 +27,7 @@ class CommandRequest:
     merge_stderr: bool = True
     may_leave_processes: bool = False
     cancel_check: Callable[[], bool] | None = None
+    on_output: Callable[[bytes], None] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,8 @@ class ExecCtx:
     """Identity, scope and cancellation of one call; nothing here is an argument of the tool.
 
     `files` reads and writes the workspace. `on_start` is awaited when the call is permitted and about to run: from then
-    on it may have side effects. Without `may_ask` the call is refused instead of asking for approval.
+    on it may have side effects. `on_output` gets output of a call that is still running. Without `may_ask` the call is
+    refused instead of asking for approval.
     """
 
     user_id: UUID
@@ -22,6 +23,7 @@ class ExecCtx:
     working_dir: Path
     cancel_check: Callable[[], bool] | None = None
     on_start: Callable[[], Awaitable[None]] | None = None
+    on_output: Callable[[bytes], None] | None = None
     session_id: str = ""
     step_id: str = ""
     attempt: int = 1

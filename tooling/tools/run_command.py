@@ -82,6 +82,7 @@ class RunCommand(Tool[RunCommandParams]):
                 spool=output_file(ctx),
                 may_leave_processes=True,
                 cancel_check=ctx.cancel_check,
+                on_output=ctx.on_output,
             )
             try:
                 return await self._services.runner.run(request)

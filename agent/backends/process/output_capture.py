@@ -1,6 +1,7 @@
 """Captures the head and tail of an output in memory, its total size, and the full output in a file."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 # A runaway command must not fill the disk; further bytes are only counted.
@@ -10,7 +11,15 @@ SPOOL_LIMIT_BYTES = 128 * 1024 * 1024
 class OutputCollector:
     """Collects bytes; its memory is limited to about the cap."""
 
-    def __init__(self, *, cap_bytes: int, spool: Path | None = None, spool_limit: int = SPOOL_LIMIT_BYTES) -> None:
+    def __init__(
+        self,
+        *,
+        cap_bytes: int,
+        spool: Path | None = None,
+        spool_limit: int = SPOOL_LIMIT_BYTES,
+        on_data: Callable[[bytes], None] | None = None,
+    ) -> None:
+        self._on_data = on_data
         self._cap = max(cap_bytes, 2)
         self._half = self._cap // 2
         self._head = bytearray()
@@ -24,6 +33,8 @@ class OutputCollector:
     def feed(self, data: bytes) -> None:
         """Add the next bytes."""
         self.total_bytes += len(data)
+        if self._on_data is not None:
+            self._on_data(data)
         if self._tail is None:
             self._head += data
             if len(self._head) > self._cap:

@@ -53,7 +53,7 @@ async def run_process(request: CommandRequest, launch: Launch, *, grace_s: float
     """Run until the command exits, times out or is cancelled; what it started ends with it unless it may stay."""
     if request.cancel_check is not None and request.cancel_check():
         return CommandOutput(exit_code=CANCELLED, output=b"", cancelled=True)
-    sinks = [OutputCollector(cap_bytes=request.cap_bytes, spool=request.spool)]
+    sinks = [OutputCollector(cap_bytes=request.cap_bytes, spool=request.spool, on_data=request.on_output)]
     if not request.merge_stderr:
         sinks.append(OutputCollector(cap_bytes=request.cap_bytes))
     try:

@@ -115,19 +115,21 @@ class LeadDelegation:
 
     async def hand_out(self, steps: Sequence[JsonObject], cancel: tuple[str, ...]) -> str:
         """Run steps and return the results that are new to the lead, when all ended or one did unexpectedly."""
+        # Right after a resume the results that the lead knows may not be there yet.
+        await self._wait(lambda: not any(step.id in self._reported for step in self._open))
         self._cancel(cancel)
         given = self._revise(steps) if self._has_plan else self._first_plan(steps)
         if not (given or self._open or self._unreported):
             raise ToolError(NOTHING_RUNS)
         self._has_plan = True
         self._release()
-        await self._wait()
+        await self._wait(self._must_decide)
         return await self._describe()
 
     async def unreported(self) -> str:
         """Return the results that the lead has not seen, when all steps ended or one did unexpectedly."""
         self._release()
-        await self._wait()
+        await self._wait(self._must_decide)
         return await self._describe() if self._unreported else ""
 
     async def after_step(self, step: PlanStep, response: ExecutorResponse) -> None:
@@ -228,11 +230,14 @@ class LeadDelegation:
     def _unreported(self) -> list[tuple[PlanStep, ExecutorResponse]]:
         return [pair for pair in self._state.results if pair[0].id != LEAD and pair[0].id not in self._reported]
 
-    async def _wait(self) -> None:
-        """Wait until no step is open, or the lead has to decide; it needs no slot meanwhile."""
+    def _must_decide(self) -> bool:
+        return bool(self._surprises)
+
+    async def _wait(self, is_enough: Callable[[], bool]) -> None:
+        """Wait until no step is open, or that is enough; the lead needs no slot meanwhile."""
         self._state.scheduler.pause(LEAD)
         try:
-            while self._open and not self._surprises:
+            while self._open and not is_enough():
                 self._state.changed.clear()
                 await self._state.changed.wait()
         finally:

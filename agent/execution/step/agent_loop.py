@@ -190,7 +190,8 @@ class AgentRunner:
         if status := stalls.streak.record(facts):
             return StepResult(status=status, text=_failure_text(facts), exit_code=exit_codes.TOOL_FAILED)
         repeated = stalls.repetition.record(facts)
-        if repeated == WARN_AT:
+        has_failed_again = repeated == 1 and not any(fact.success for fact in facts)
+        if repeated == WARN_AT or has_failed_again:
             await self._add_user_message(loop, _REPEATED)
         if repeated < STOP_AT:
             return None
@@ -210,14 +211,9 @@ class AgentRunner:
             ctx=ctx,
             opening=(self._settings.system, *opening),
             conversation=conversation,
-            size=self._context_size(model),
+            size=ContextSize.of_window(self._settings.context_tokens(model), self._settings.max_output_tokens),
             tools=tools if request.history else tuple(tool for tool in tools if schema_name(tool) != PLAN_TOOL),
         )
-
-    def _context_size(self, model: str) -> ContextSize:
-        """Return the tokens a conversation may use; a reply gets at most half of a small context window."""
-        window = self._settings.context_tokens(model)
-        return ContextSize(limit=max(window - self._settings.max_output_tokens, window // 2), window=window)
 
     async def _turn(self, loop: _LoopState) -> ModelReply:
         loop.conversation.turns += 1

@@ -54,6 +54,15 @@ class ContextSize:
     limit: int
     window: int
 
+    @classmethod
+    def of_window(cls, window: int, max_output_tokens: int) -> "ContextSize":
+        """Leave room for a reply, at most half of a small window."""
+        return cls(limit=max(window - max_output_tokens, window // 2), window=window)
+
+    def room(self, opening: Sequence[Message]) -> int:
+        """Return how many characters a conversation may have after the messages of its opening."""
+        return self.limit * CHARS_PER_TOKEN - size_of(opening)
+
 
 class ContextCompactor:
     """Shortens conversations that no longer fit; every change is an event, so a resumed one is shortened the same way.
@@ -73,7 +82,7 @@ class ContextCompactor:
 
         Raises InputError if the newest request alone does not fit.
         """
-        room = size.limit * CHARS_PER_TOKEN - size_of(opening.messages)
+        room = size.room(opening.messages)
         for plan_change in (self._shorten_results, self._summarize_oldest, self._summarize_oldest):
             before = size_of(conversation.messages)
             if before <= room:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from agent.execution.step.context import Conversation
 from agent.protocol.channel import Channel
-from agent.protocol.events import Event, FilesChanged, TodoChanged, ToolCompleted, ToolStarted
+from agent.protocol.events import Event, FilesChanged, TodoChanged, ToolCompleted, ToolOutput, ToolStarted
 from agent.vocabulary.message import ToolCall
 from agent.vocabulary.step import CallFact
 from agent.vocabulary.unfinished import missing_result
@@ -14,6 +14,11 @@ from tooling.contract.context import ExecCtx
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.result import BAD_ARGUMENTS, CANCELLED, ToolResult, error_result
 from tooling.contract.tool import ToolExecutor, ToolSpec, schema_name
+from tooling.output import decode_output, sanitize_output
+
+_LIVE_INTERVAL_S = 0.1
+_LIVE_LINES = 5
+_LIVE_BYTES = 2_000
 
 
 @dataclass(slots=True, kw_only=True)
@@ -36,6 +41,39 @@ class _RunningCall:
         """Wait until the start of the call is on disk; raises LogWriteError."""
         if self.start_logged is not None:
             await asyncio.shield(self.start_logged)
+
+
+class LiveOutput:
+    """Takes the output of a call as it arrives and reports its last complete lines, at most ten times a second.
+
+    Only complete lines: a secret that has arrived in part would not be recognized.
+    """
+
+    def __init__(self, report: Callable[[str], None]) -> None:
+        self._report = report
+        self._tail = b""
+        self._timer: asyncio.TimerHandle | None = None
+
+    def feed(self, data: bytes) -> None:
+        """Add the next bytes; called in the event loop."""
+        self._tail = (self._tail + data)[-_LIVE_BYTES:]
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_LIVE_INTERVAL_S, self.flush)
+
+    def close(self) -> None:
+        """Report nothing more."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def flush(self) -> None:
+        """Report the last complete lines now."""
+        self._timer = None
+        # A progress bar ends its line with a carriage return; the first line may have lost its beginning.
+        lines = self._tail.replace(b"\r", b"\n").split(b"\n")[:-1]
+        is_cut = len(self._tail) == _LIVE_BYTES
+        shown = [line for line in lines[is_cut:] if line.strip()][-_LIVE_LINES:]
+        if text := sanitize_output(decode_output(b"\n".join(shown))):
+            self._report(text)
 
 
 class ToolCallRunner:
@@ -121,8 +159,12 @@ class ToolCallRunner:
         if call.problem:
             running_call.result = error_result(call.problem, exit_code=BAD_ARGUMENTS)
         else:
-            ctx = replace(running_call.ctx, on_start=running_call.mark_started)
-            running_call.result = await self._tools.call_tool(call.name, call.arguments, ctx)
+            live = LiveOutput(lambda text: self._emit(ToolOutput(tool_id=call.id, text=text), running_call))
+            ctx = replace(running_call.ctx, on_start=running_call.mark_started, on_output=live.feed)
+            try:
+                running_call.result = await self._tools.call_tool(call.name, call.arguments, ctx)
+            finally:
+                live.close()
         await running_call.wait_logged()
         if running_call.result.meta.cost_usd:
             self._charge(call.name, running_call.result.meta.cost_usd, running_call.ctx.step_id)

@@ -28,9 +28,14 @@ def request_message(context: str, request: str, images: tuple[Image, ...] = ()) 
     return Message(role="user", content="\n\n".join(part for part in (context, request) if part), images=images)
 
 
-def read_conversation(log: Path, effect_of: EffectOf, *, before: str | None = None) -> Sequence[Message]:
-    """Return a session's conversation, or the part before a run; every call has a result, as providers require."""
-    fold = _fold(log, effect_of, before)
+def read_conversation(
+    log: Path, effect_of: EffectOf, *, before: str | None = None, before_seq: int | None = None
+) -> Sequence[Message]:
+    """Return a session's conversation, or the part before a run or an event.
+
+    Every call has a result, as providers require.
+    """
+    fold = _fold(log, effect_of, before, before_seq)
     fold.finish()
     return fold.history.messages
 
@@ -56,9 +61,11 @@ def resumed_conversation(log: Path, run_id: str, effect_of: EffectOf) -> Unfinis
     )
 
 
-def _fold(log: Path, effect_of: EffectOf, before: str | None = None) -> "_ConversationFold":
+def _fold(
+    log: Path, effect_of: EffectOf, before: str | None = None, before_seq: int | None = None
+) -> "_ConversationFold":
     fold = _ConversationFold(effect_of)
-    for line in takewhile(lambda line: line.run_id != before, read_lines(log)):
+    for line in takewhile(lambda line: line.run_id != before and line.seq != before_seq, read_lines(log)):
         fold.apply(line)
     return fold
 

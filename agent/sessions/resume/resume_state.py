@@ -146,9 +146,9 @@ class _ChainState:
             self._apply_to_step(line, self._steps.setdefault(line.step_id, _StepLog()))
         elif line.type == PlanUpdated.type:
             self._plan = line
-            self.plan_reasons.append(_plan_reason(line))
-            self._is_writing_plan = self._is_writing_plan or self.plan_reasons[-1] == STREAMING
-            self._has_new_plan = self._has_new_plan and self.plan_reasons[-1] in (STREAMING, RESUMED)
+            self.plan_reasons.append(reason := _plan_reason(line))
+            self._is_writing_plan = reason == STREAMING or (reason == RESUMED and self._is_writing_plan)
+            self._has_new_plan = self._has_new_plan and reason in (STREAMING, RESUMED)
         elif line.type in (RunStarted.type, MessageAdded.type, RunCompleted.type) and (envelope := line.envelope()):
             match envelope.event:
                 case RunStarted(model=model) if self.model is None:

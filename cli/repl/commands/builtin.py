@@ -9,7 +9,6 @@ from cli.pages.columns import render_rows
 from cli.repl.commands import session_commands as sessions
 from cli.repl.commands import setting_commands as settings
 from cli.repl.commands.session_commands import split_words
-from cli.repl.commands.setting_commands import context_lines
 from cli.repl.commands.user_commands import UserCommand
 from cli.repl.plan_choice import CANCEL
 from cli.repl.repl import Repl
@@ -101,6 +100,8 @@ def _complete_running(repl: Repl, typed: Sequence[str]) -> Iterable[Candidate]:
 
 
 def _context(repl: Repl, argument: str) -> None:
+    from cli.repl.commands.context_command import context_lines
+
     if argument not in ("", "drop"):
         raise UsageError(f"unknown argument {argument!r}", "/context drop discards the output of your ! commands")
     if argument:
@@ -250,7 +251,7 @@ COMMANDS = (
     SlashCommand(
         name="context",
         usage="[drop]",
-        help="Show what your next message includes.",
+        help="Show how full the context is, by part.",
         run=_context,
         complete=_complete_words("drop"),
     ),

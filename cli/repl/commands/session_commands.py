@@ -3,7 +3,6 @@
 import asyncio
 import shlex
 from collections.abc import Awaitable, Iterable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from agent.config.user_dirs import data_dir
@@ -12,7 +11,6 @@ from agent.sessions.resume.conversation import COMPACT_REQUEST
 from agent.sessions.store import SessionStore
 from agent.sessions.views.session_summary import RunRecord, SessionRecord, read_session
 from agent.vocabulary.errors import UsageError
-from agent.workspace.request_context import history
 from cli.repl.plan_choice import CANCEL
 from cli.repl.repl import Repl
 from cli.repl.request_queue import QueuedRequest
@@ -24,6 +22,7 @@ from tooling.safety.secrets.redact import Redactor
 
 if TYPE_CHECKING:
     from agent.sessions.views.listing import SessionRow
+    from cli.repl.commands.context_command import SessionContext
 
 _MAX_OFFERED = 8
 _MAX_REWOUND = 20
@@ -38,7 +37,7 @@ WHICH_REQUEST = "Go back to before which request?"
 REWOUND = "the conversation continues from before that request"
 NO_OTHER_SESSION = "no other session to resume"
 WHICH_SESSION = "Resume which session?"
-COMPACTED = "history sent with later requests"
+COMPACTED = "conversation compacted"
 
 
 def split_words(argument: str) -> tuple[str, ...]:
@@ -100,6 +99,7 @@ async def rewind(repl: Repl, argument: str) -> None:
     undone = await asyncio.to_thread(rewind_session, folder, choice.run_id, redact=redact)
     left = rewindable_runs(folder)
     repl.queue.run_id = left[0].run_id if left else None
+    _refresh_meter(repl)
     if undone.restored or undone.refused:
         repl.print_line(sanitize(summarize_undo(undone)))
     repl.print_line(f"{REWOUND}; /redo restores the files" if undone.restored else REWOUND, "quiet")
@@ -128,10 +128,18 @@ def compact(repl: Repl, argument: str) -> None:
 
 
 def _print_sizes(repl: Repl) -> None:
-    after = _record(repl, repl.require_session_id())
-    before = replace(after, runs=after.runs[:-1])
-    sizes = f"{format_count(len(history(before)))} → {format_count(len(history(after)))} characters"
-    repl.print_line(f"{COMPACTED}: {sizes}", "quiet")
+    context = _refresh_meter(repl)
+    before, after = context.count_tokens(before_last_run=True), context.count_tokens()
+    repl.print_line(f"{COMPACTED}: {format_count(before)} → {format_count(after)} tokens", "quiet")
+
+
+def _refresh_meter(repl: Repl) -> "SessionContext":
+    """Show how full the context of the session is now that it has changed without a new reply."""
+    from cli.repl.commands.context_command import read_context
+
+    context = read_context(repl.state, repl.require_session_id())
+    repl.state.show_context_share(context.share)
+    return context
 
 
 def export(repl: Repl, argument: str) -> Awaitable[None]:
@@ -225,6 +233,7 @@ def switch_to(repl: Repl, session_id: str) -> None:
     from agent.sessions.resume.lookup import unfinished_in
 
     repl.switch_session(session_id)
+    _refresh_meter(repl)
     record = _record(repl, session_id)
     requests = "1 request" if record.run_count == 1 else f"{record.run_count} requests"
     repl.print_line(f"switched to {session_id}: {requests} so far")

@@ -1,19 +1,11 @@
-"""Commands that show or override a setting until the REPL exits, and /context."""
+"""Commands that show or override a setting until the REPL exits."""
 
 from pathlib import Path
 
-from agent.config.user_dirs import data_dir
-from agent.memory.excerpt import excerpt
-from agent.memory.memory_file import MemoryFile
-from agent.model.prices import PriceTable
 from agent.protocol.commands import SetLimits
-from agent.sessions.store import SessionStore
-from agent.sessions.views.session_summary import SessionRecord, read_session
 from agent.vocabulary.errors import UsageError
-from agent.workspace.project_notes import read_notes
-from agent.workspace.request_context import HISTORY_CHARS, history
 from cli.repl.repl import Repl
-from cli.repl.state import PLAN_MODE, ReplState
+from cli.repl.state import PLAN_MODE
 from cli.screen.colors import THEMES
 from cli.screen.format import format_cost, format_count
 
@@ -113,33 +105,3 @@ def _parse_limits(word: str) -> list[tuple[str, object]]:
     except ValueError as error:
         hint = "try /budget 200k (tokens) or /budget $1.50 (cost); /budget off restores the limits in your settings"
         raise UsageError(f"{word!r} is not a limit", hint) from error
-
-
-_CHARS_PER_TOKEN = 4
-
-
-def context_lines(state: ReplState, session_id: str | None, shell_output: str) -> list[str]:
-    """Return the parts of the next request with their sizes, the total, and the model's context window."""
-    store = SessionStore(data_dir(state.environ))
-    session = read_session(store.find(session_id)) if session_id else SessionRecord(id="")
-    settings = state.read_settings().settings
-    notes = read_notes(state.cwd) if settings.project_notes else []
-    memory = excerpt(MemoryFile(data_dir(state.environ)).read()) if settings.memory else ""
-    requests = "1 request" if session.run_count == 1 else f"{session.run_count} requests"
-    parts = [
-        ("history", len(history(session)), f"at most {format_count(HISTORY_CHARS)}, {requests} so far"),
-        ("memory", len(memory), ""),
-        *(("notes", len(note.text), f"in {note.path}") for note in notes),
-        *([("output", len(shell_output), "of your ! commands")] if shell_output else []),
-    ]
-    total = sum(size for _, size, _ in parts)
-    tokens = f"about {format_count(total // _CHARS_PER_TOKEN)} tokens{_window_size_text(settings.model)}"
-    return [
-        f"  {name:<7}  {format_count(size):>5} characters{more and ', '}{more}"
-        for name, size, more in (*parts, ("total", total, tokens))
-    ]
-
-
-def _window_size_text(model: str) -> str:
-    size = PriceTable().context_size(model) if model else None
-    return f" of the model's {format_count(size)} context window" if size else ""

@@ -213,6 +213,20 @@ def test_a_summary_replaces_what_was_before_it(session: RunHarness, requests: li
     check_log(session, requests, "three")
 
 
+def test_a_shortened_conversation_is_folded_as_it_was_sent(session: RunHarness, requests: list[ModelRequest]) -> None:
+    calls = [lead_call("run_command", command=f"seq {n}000 {n}999; seq {n}0000 {n}3000") for n in range(1, 10)]
+    summary = {"match": {"purpose": "summary"}, "text": "They counted.", "repeat": True}
+    run = ask(session, "count", *calls[:5], summary, lead_reply("Counted."))
+    shortened = len(run.of_type("context"))
+    run = ask(session, "count on", *calls[5:], summary, lead_reply("Counted on."))
+    assert shortened + len(run.of_type("context")) > 1
+    conversation = folded(session)
+    assert list(conversation[:-1]) == list(lead_requests(requests)[-1].messages[1:])
+    assert problems_of(conversation) == []
+    ask(session, "thanks", summary, lead_reply("Welcome."))
+    assert lead_requests(requests)[-1].messages[1 : len(conversation) + 1] == tuple(conversation)
+
+
 def test_a_log_cut_at_any_line_continues_with_every_provider(session: RunHarness) -> None:
     ask(
         session,

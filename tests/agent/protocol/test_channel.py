@@ -7,7 +7,15 @@ from pathlib import Path
 import pytest
 
 from agent.protocol.channel import DELTA_BACKLOG, Channel, LogWriteError
-from agent.protocol.events import ApprovalRequested, CallMade, ErrorRaised, MessageAdded, RunStarted, WarningRaised
+from agent.protocol.events import (
+    ApprovalRequested,
+    CallMade,
+    ErrorRaised,
+    MessageAdded,
+    RunStarted,
+    ToolOutput,
+    WarningRaised,
+)
 from agent.sessions.log.event_log import FileLog, last_seq, read_events
 from tooling.safety.secrets.redact import Redactor
 
@@ -150,3 +158,14 @@ async def test_an_event_is_logged_even_if_its_publisher_is_cancelled(tmp_path: P
     publishing.cancel()
     await channel.close()
     assert [envelope.event for envelope in read_events(path)] == [WarningRaised(message="happened")]
+
+
+async def test_the_output_of_a_running_call_is_masked_and_not_logged(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    channel = make_channel(FileLog(path), redactor=Redactor(("sk-SENTINEL",)))
+    subscription = channel.subscribe()
+    channel.emit(ToolOutput(tool_id="1", text="key sk-SENTINEL"), step_id="lead")
+    await channel.close()
+    (envelope,) = await collect(subscription)
+    assert "SENTINEL" not in envelope.event.text and envelope.event.text.startswith("key ")  # type: ignore[attr-defined]
+    assert list(read_events(path)) == []

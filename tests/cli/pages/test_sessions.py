@@ -168,8 +168,8 @@ def test_fsck_reports_and_repairs_problems_and_exits_with_1(user: User) -> None:
     assert checked.exit_code == 1
     problems = {row["session"]: row["problems"] for row in json.loads(checked.stdout)}
     assert problems["good"] == []
-    assert problems["bad"] == [{"path": "events.jsonl:5", "what": INVALID_LINE, "is_mended": False}]
+    assert problems["bad"] == [{"path": "events.jsonl:9", "what": INVALID_LINE, "is_mended": False}]
     repaired = user.agent("sessions", "fsck", "bad")
-    assert (repaired.exit_code, repaired.stdout) == (1, f"bad  events.jsonl:5  {INVALID_LINE}  (repaired)\n")
+    assert (repaired.exit_code, repaired.stdout) == (1, f"bad  events.jsonl:9  {INVALID_LINE}  (repaired)\n")
     assert fsck_summary(1, 1, 1) in repaired.stderr
     assert user.agent("sessions", "fsck", "bad").exit_code == 0

@@ -109,3 +109,11 @@ def test_plan_mode_is_told_to_the_model_and_left_with_run(open_terminal: OpenTer
     terminal.wait_for("Done.")
     contexts = [str(event["content"]) for event in events(terminal) if event.get("role") == "context"]
     assert "plan mode" in contexts[0] and "plan mode" not in contexts[1] and "writable" in contexts[1]
+
+
+def test_the_last_lines_of_a_running_command_are_shown_live(open_terminal: OpenTerminal) -> None:
+    command = "for n in 1 2 3; do echo part $n of 9; done; sleep 60"
+    terminal = open_lead(open_terminal, called("count", "run_command", command=command))
+    terminal.send_line("count")
+    terminal.wait_until(lambda: "part 3 of 9" in terminal.window_text(), "the output of the running command")
+    assert not any(event["type"] in ("tool.completed", "tool.output") for event in events(terminal))

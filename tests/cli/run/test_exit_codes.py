@@ -34,6 +34,7 @@ def check(user: User, code: int, *words: str, says: str = "", stdin: str | None 
 
 
 def test_0_is_success(user: User) -> None:
+    user.environ["AGENT_PLANNING"] = "auto"
     check(user, 0, "run", "hi", "--model", HELLO)
 
 

@@ -97,9 +97,9 @@ def test_the_model_learns_that_the_outcome_of_an_interrupted_call_is_unknown(use
 
 
 def test_a_finished_run_has_nothing_to_resume(user: User) -> None:
-    ended = user.agent("run", "hi", "--model", HELLO, *STREAM)
+    ended = user.agent("run", "hi", "--model", HELLO, *STREAM, AGENT_PLANNING="auto")
     for words in (("resume", str(ended.events[0]["run_id"])), ("resume",), ("run", "-c")):
-        again = user.agent(*words)
+        again = user.agent(*words, AGENT_PLANNING="auto")
         assert (again.exit_code, again.stdout) == (2, ""), again
     assert FINISHED in user.agent("resume", str(ended.events[0]["run_id"])).stderr
 
@@ -189,8 +189,9 @@ def test_the_output_schema_is_inherited(user: User) -> None:
 def test_a_new_task_continues_the_last_session_with_its_history_and_folder(user: User) -> None:
     folder = user.home / "project"
     folder.mkdir()
-    user.agent("run", "first", "--model", HELLO, "--session", "old")
-    user.agent("run", "second", "--model", HELLO, "--session", "new", "-C", str(folder))
+    planned = user.script(answer("Hello."))
+    user.agent("run", "first", "--model", planned, "--session", "old")
+    user.agent("run", "second", "--model", planned, "--session", "new", "-C", str(folder))
     ended = user.agent("run", "-c", "and then", "--model", HELLO, *STREAM)
     assert (ended.events[0]["session_id"], ended.events[0]["cwd"]) == ("new", str(folder))
     assert "asked: second" in str(ended.events[1]["content"])

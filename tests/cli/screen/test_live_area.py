@@ -15,6 +15,7 @@ from agent.protocol.events import (
     RunStarted,
     StepCompleted,
     StepStarted,
+    ToolOutput,
     ToolStarted,
 )
 from agent.vocabulary.plan import LEAD, PlanStep
@@ -99,6 +100,15 @@ def test_the_lead_has_one_line_with_its_activity_and_is_not_counted() -> None:
         first, footer = live.lines(80, 10)
         assert (first[2:], footer.strip()) == (f"{activity} 12s", "12s")
         assert live.running_steps == ()
+
+
+def test_the_last_lines_of_a_running_command_are_live() -> None:
+    call = ToolStarted(tool_id="1", name="run_command", input={"command": "make"})
+    output = ToolOutput(tool_id="1", text="one\ntwo\nthree\nfour")
+    lines = area((STARTED, None), (plan(LEAD), None), (call, LEAD), (output, LEAD)).lines(80, 10)
+    assert [line.strip() for line in lines[1:]] == ["two", "three", "four", "12s"]
+    lines = area((STARTED, None), (plan("a"), None), (StepStarted(title="A"), "a"), (output, "a")).lines(80, 10)
+    assert lines[0].endswith("│ four")
 
 
 def test_the_lead_has_no_line_while_its_steps_run() -> None:

@@ -70,11 +70,11 @@ def test_a_revised_plan_is_drawn_with_its_changes() -> None:
     assert "✓ a" in text.partition("+ c New")[2]
 
 
-def test_a_command_is_followed_by_the_start_of_its_output() -> None:
+def test_a_command_is_followed_by_the_end_of_its_output() -> None:
     call = ToolStarted(tool_id="1", name="run_command", input={"command": "make  test"})
     end = ToolCompleted(tool_id="1", name="run_command", status="ok", exit_code=0, output=LONG)
     assert render((call, "a"), (end, "a")) == (
-        "  a $ make test\n      line 0\n      line 1\n      line 2\n      … 7 more lines (Ctrl-O)\n"
+        "  a $ make test\n      … 7 lines above (Ctrl-O)\n      line 7\n      line 8\n      line 9\n"
     )
 
 

@@ -241,13 +241,3 @@ async def test_resume_shows_the_last_request_of_the_user(harness: ReplHarness) -
     first = harness.repl.require_session_id()
     await harness.send("/clear")
     assert "\n> hello\n" in await harness.send(f"/resume {first}")
-
-
-async def test_context_lists_all_parts(harness: ReplHarness) -> None:
-    await harness.send("hello")
-    (harness.repl.state.cwd / "AGENTS.md").write_text("Use tabs.\n")
-    harness.repl.shell_output = "$ ls\na.txt\n"
-    reply = await harness.send("/context")
-    assert [line.split()[0] for line in reply.splitlines()] == ["history", "memory", "notes", "output", "total"]
-    assert "1 request so far" in reply and "about " in reply.splitlines()[-1]
-    assert "output" not in await harness.send("/context drop") and not harness.repl.shell_output

@@ -64,10 +64,10 @@ def test_output_changes_and_exit_codes_of_commands_are_printed(open_terminal: Op
     shown = terminal.wait_for("1 ok\n>")
     assert re.sub(r"\d\.\ds", "0.0s", shown).splitlines()[4:] == [
         "  s1 $ seq 9; exit 3  [error, exit 3]",
-        "      1",
-        "      2",
-        "      3",
-        "      … 6 more lines",
+        "      … 6 lines above",
+        "      7",
+        "      8",
+        "      9",
         "  s1 write_file x.txt  +1 -0",
         "      @@ -0,0 +1,1 @@",
         "      +new",
