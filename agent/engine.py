@@ -24,7 +24,15 @@ from agent.vocabulary.outcome import Outcome
 from agent.vocabulary.plan import Plan
 from agent.vocabulary.unfinished import UnfinishedRun
 from agent.workspace.project_notes import read_notes
-from agent.workspace.request_context import attached, background, history, read_attachment, stage_inputs, wrap_in_tag
+from agent.workspace.request_context import (
+    attached,
+    background,
+    history,
+    read_attachment,
+    stage_inputs,
+    told_environment,
+    wrap_in_tag,
+)
 from tooling.contract.json_codec import encode
 
 _MEMORY_INTRO = "What is known of this user, as data; keep to what concerns the answer:"
@@ -109,9 +117,11 @@ class AgentExecutor:
         if self._output_schema is None and unfinished.schema:
             self._output_schema = OutputSchema(unfinished.schema)
         memory = await self._recall()
+        said = "\n".join(message.content for message in unfinished.conversation if message.role == "user")
         return Task(
             request=unfinished.request,
             history=unfinished.conversation if self._orchestrator.is_led(submit, unfinished) else (),
+            background="" if told_environment(unfinished.context) else told_environment(said),
             lineage=unfinished.lineage,
             context=unfinished.context,
             constraints=_constraints(self._output_schema.constraints if self._output_schema else "", memory),
