@@ -31,6 +31,7 @@ from agent.workspace.request_context import (
     read_attachment,
     read_images,
     stage_inputs,
+    told_environment,
     wrap_in_tag,
 )
 from tooling.contract.image import Image
@@ -123,10 +124,12 @@ class AgentExecutor:
         if self._output_schema is None and unfinished.schema:
             self._output_schema = OutputSchema(unfinished.schema)
         memory = await self._recall()
+        said = "\n".join(message.content for message in unfinished.conversation if message.role == "user")
         return Task(
             request=unfinished.request,
             images=unfinished.images,
             history=unfinished.conversation if self._orchestrator.is_led(submit, unfinished) else (),
+            background="" if told_environment(unfinished.context) else told_environment(said),
             lineage=unfinished.lineage,
             context=unfinished.context,
             constraints=_constraints(self._output_schema.constraints if self._output_schema else "", memory),

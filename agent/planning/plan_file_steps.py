@@ -5,7 +5,7 @@ from math import isfinite
 
 from agent.planning.capabilities import Capabilities
 from agent.planning.steps import short_title
-from agent.vocabulary.plan import PlanStep, StepType
+from agent.vocabulary.plan import LEAD, PlanStep, StepType
 from tooling.contract.json_codec import did_you_mean
 from tooling.contract.schema_errors import find_schema_error
 
@@ -67,6 +67,8 @@ class StepReader:
     def _id_problems(self, step_id: str, number: int) -> Iterator[str]:
         if step_id in self._numbers:
             yield f"id: {step_id!r} is already the id of step {self._numbers[step_id]}"
+        if step_id == LEAD:
+            yield f"id: {LEAD!r} is the id of the step that works on whole requests"
         if len(step_id) > _ID_CHARS or not all(char.isalnum() or char in "_-." for char in step_id):
             yield f"id: expected at most {_ID_CHARS} letters, digits, dots, _ and -, got {step_id!r}"
 

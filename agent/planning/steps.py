@@ -2,11 +2,11 @@
 
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from agent.planning.capabilities import Capabilities
-from agent.vocabulary.plan import PlanStep, StepType
+from agent.vocabulary.plan import LEAD, PlanStep, StepType
 
 _TITLE_CHARS = 60
 _LONGEST_TITLE = 200
@@ -24,14 +24,15 @@ _FILE = r"(?i)\bfiles?\b|\b[\w-]+\.[a-z]\w{0,5}\b"
 class StepBuilder:
     """Builds steps from raw objects one at a time, as they stream in."""
 
-    def __init__(self, request: str, capabilities: Capabilities | None = None, taken: Collection[str] = ()) -> None:
+    def __init__(self, request: str, capabilities: Capabilities | None = None) -> None:
         self._request = request
         self._capabilities = capabilities or Capabilities()
-        self._ids: set[str] = set(taken)
+        self._count = 0
+        self._ids = {LEAD}
 
     def build(self, raw: Mapping[str, object]) -> PlanStep:
         """Return the step, with defaults for missing or malformed fields and without unknown names."""
-        number = len(self._ids) + 1
+        self._count = number = self._count + 1
         step_id = self._unique_id(_id(raw.get("id")) or f"step{number}")
         step_type = self._type(raw)
         instruction = _text(raw.get("instruction")) or _text(raw.get("description")) or self._default_instruction(raw)

@@ -83,11 +83,16 @@ def stage_inputs(inputs: Sequence[Path], workspace: Path) -> list[str]:
 
 def background(*, opening: str, notes: Sequence[ProjectNote], memory: str, said: str = "") -> str:
     """Return where the agent is and what it should know, each part tagged as data, without what was `said` before."""
-    known = "\n".join(_ENVIRONMENT.findall(said))
+    known = told_environment(said)
     parts = [changed_opening(known, opening) if known else opening]
     parts += [wrap_in_tag("project_notes", note.text, path=note.path) for note in notes]
     parts.append(wrap_in_tag("memory", memory) if memory else "")
     return "\n\n".join(part for part in parts if part and part not in said)
+
+
+def told_environment(said: str) -> str:
+    """Return all that was said of the place, for a step that does not know the conversation."""
+    return "\n".join(_ENVIRONMENT.findall(said))
 
 
 def attached(

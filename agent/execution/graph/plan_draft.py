@@ -61,4 +61,4 @@ class PlanDraft:
         return self._planner.with_estimate(step)
 
     def _new_builder(self) -> StepBuilder:
-        return StepBuilder("", self._planner.capabilities, taken=(LEAD,))
+        return StepBuilder("", self._planner.capabilities)

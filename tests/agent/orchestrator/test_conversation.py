@@ -194,6 +194,16 @@ def test_a_request_can_be_resumed_after_others(session: RunHarness, requests: li
     check_log(session, requests, "three")
 
 
+def test_a_fresh_step_of_a_resumed_follow_up_knows_where_it_is(
+    session: RunHarness, requests: list[ModelRequest]
+) -> None:
+    ask(session, "first", lead_reply("one"))
+    run = ask(session, "second", lead_reply("", fault="refused"))
+    resume(session, run, hand_out(step("a")), step_reply("a", "A"), lead_reply("two"))
+    [fresh] = [request for request in requests if request.step_id == "a"]
+    assert fresh.messages[1].content.count("<environment>") == 1
+
+
 def test_a_planned_request_in_between_is_there_with_its_answer(
     session: RunHarness, requests: list[ModelRequest]
 ) -> None:

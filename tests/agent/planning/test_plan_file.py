@@ -148,6 +148,7 @@ def test_without_a_request_the_file_name_is_used(tmp_path: Path) -> None:
         (TASK + "timeout_s = inf\n", "timeout_s: expected a number, got Infinity"),
         (TASK + "id = 3\n", "id: expected text, got 3"),
         (TASK + "id = ''\n", "id is empty"),
+        (TASK + "id = 'lead'\n", "id: 'lead' is the id of the step that works on whole requests"),
         (TASK + "id = 'a b'\n", "id: expected at most 64 letters, digits, dots, _ and -, got 'a b'"),
         (TASK + "type = 'tsk'\n", 'type: expected one of task, tool, ask_user, got "tsk", did you mean task?'),
         (TASK + "profile = 'revewer'\n", "profile: unknown profile 'revewer', did you mean reviewer?"),

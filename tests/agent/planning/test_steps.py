@@ -141,3 +141,8 @@ def test_a_step_that_only_answers_is_recognized(title: str) -> None:
 )
 def test_a_step_that_may_do_more_than_answer_is_kept(raw: dict[str, object]) -> None:
     assert not is_answer_only(build(**raw))
+
+
+def test_no_step_of_a_plan_takes_the_id_of_the_lead() -> None:
+    builder = StepBuilder("r")
+    assert [builder.build({"id": "lead"}).id, builder.build({}).id] == ["lead-2", "step2"]

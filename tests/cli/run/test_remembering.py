@@ -9,7 +9,7 @@ import pyte
 import pytest
 
 from tests.cli.pty_terminal import PtyTerminal
-from tests.cli.run.test_resume import is_event, run_until
+from tests.cli.run.resume.test_resume import is_event, run_until
 from tests.cli.terminal_user import (
     ProgramResult,
     User,

@@ -6,7 +6,7 @@ import pytest
 
 from agent.sessions.store import SessionStore
 from agent.sessions.views.session_summary import read_log, read_session, refresh_session
-from tests.cli.run.test_resume import is_event, run_until
+from tests.cli.run.resume.test_resume import is_event, run_until
 from tests.cli.terminal_user import User, composer_reply, plan, step, step_call, step_reply
 
 pytestmark = pytest.mark.slow

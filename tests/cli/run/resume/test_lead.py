@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.cli.run.test_resume import STREAM, is_event, run_until
+from tests.cli.run.resume.test_resume import STREAM, is_event, run_until
 from tests.cli.terminal_user import ProgramResult, User, hand_out, lead_call, lead_reply, step, step_call, step_reply
 from tests.docs.grammar import broken_rules
 
