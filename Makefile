@@ -71,6 +71,6 @@ clean:  ## remove everything the other targets created
 		$(PYTHON) -m venv .venv && \
 		$(BIN)/python .ci/constraints.py uv.lock > .venv/constraints.txt && \
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-			--constraint .venv/constraints.txt --editable '.[dev,server,docker,mcp,otel,pdf]'; \
+			--constraint .venv/constraints.txt --editable '.[dev,server,docker,mcp,otel,pdf,images]'; \
 	fi
 	@touch $@

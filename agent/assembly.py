@@ -42,6 +42,7 @@ from agent.vocabulary.unfinished import UnfinishedRun
 from agent.workspace.opening import Surroundings, prepare_opening
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.tool import schema_name
+from tooling.files.blobs import BlobStore
 
 if TYPE_CHECKING:
     from agent.executor import Executor
@@ -139,6 +140,7 @@ async def build_run(context: RunContext, submit: Submit) -> Run:
         model=model,
         output_schema=context.output_schema,
         memory=memory,
+        require_vision=client.vision.require,
         effect_of=lambda tool: spec.effect if (spec := tools.executor.spec_of(tool)) else None,
         has_notes=context.settings.project_notes and not scope.uses_session_workspace,
         opening=opening,
@@ -260,6 +262,7 @@ def _build_router(context: RunContext, model: str) -> ModelRouter:
         redact=scope.redactor.redact,
         on_retry=warn_retry,
         warn=warn,
+        read_image=BlobStore(scope.folder.blobs).read,
     )
 
 

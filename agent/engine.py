@@ -29,11 +29,14 @@ from agent.workspace.request_context import (
     background,
     history,
     read_attachment,
+    read_images,
     stage_inputs,
     told_environment,
     wrap_in_tag,
 )
+from tooling.contract.image import Image
 from tooling.contract.json_codec import encode
+from tooling.images.header import is_image_file
 
 _MEMORY_INTRO = "What is known of this user, as data; keep to what concerns the answer:"
 
@@ -51,6 +54,7 @@ class AgentExecutor:
         output_schema: OutputSchema | None = None,
         memory: RunMemory | None = None,
         has_notes: bool = False,
+        require_vision: Callable[[str], None] = lambda model: None,
         effect_of: EffectOf = lambda tool: None,
         opening: Callable[[], str] = lambda: "",
     ) -> None:
@@ -61,6 +65,7 @@ class AgentExecutor:
         self._output_schema = output_schema
         self._memory = memory
         self._has_notes = has_notes
+        self._require_vision = require_vision
         self._effect_of = effect_of
         self._opening = opening
         # Set once the answer is published; the memory may still be being updated.
@@ -84,9 +89,10 @@ class AgentExecutor:
             self._output_schema = OutputSchema(submit.schema)
         memory = await self._recall()
         schema_text = self._output_schema.constraints if self._output_schema else ""
+        images = await asyncio.to_thread(self._read_images, submit)
         is_led = self._orchestrator.is_led(submit)
         before = await asyncio.to_thread(self._conversation, submit) if is_led else ()
-        known, context = await self._build_context(submit, memory, schema_text, before if is_led else None)
+        known, context = await self._build_context(submit, memory, schema_text, images, before if is_led else None)
         texts = {
             "context": context,
             "schema": self._output_schema.text if self._output_schema else "",
@@ -94,10 +100,11 @@ class AgentExecutor:
         }
         self.has_published_request = True
         messages = [MessageAdded(role=role, content=text) for role, text in texts.items() if text]
-        await publish_request(self._scope.channel, submit.prompt, messages)
-        asked = request_message(context, self._scope.redactor.redact(submit.prompt))
+        await publish_request(self._scope.channel, submit.prompt, messages, images=images)
+        asked = request_message(context, self._scope.redactor.redact(submit.prompt), images)
         return Task(
             request=submit.prompt,
+            images=images,
             history=(*before, asked) if is_led else (),
             background=known if before else "",
             lineage=self._scope.run_id if self._scope.is_persistent else "",
@@ -113,13 +120,14 @@ class AgentExecutor:
 
     async def _resume_task(self, submit: Submit, unfinished: UnfinishedRun) -> Task:
         self.has_published_request = True
-        await publish_request(self._scope.channel, unfinished.request)
+        await publish_request(self._scope.channel, unfinished.request, images=unfinished.images)
         if self._output_schema is None and unfinished.schema:
             self._output_schema = OutputSchema(unfinished.schema)
         memory = await self._recall()
         said = "\n".join(message.content for message in unfinished.conversation if message.role == "user")
         return Task(
             request=unfinished.request,
+            images=unfinished.images,
             history=unfinished.conversation if self._orchestrator.is_led(submit, unfinished) else (),
             background="" if told_environment(unfinished.context) else told_environment(said),
             lineage=unfinished.lineage,
@@ -134,18 +142,32 @@ class AgentExecutor:
             return tuple(read_conversation(submit.replays.log, self._effect_of, before=submit.replays.run_id))
         return tuple(read_conversation(self._scope.folder.events, self._effect_of))
 
+    def _read_images(self, submit: Submit) -> tuple[Image, ...]:
+        """Store the attached images; raises InputError if the model cannot see them."""
+        images = submit.images or read_images(submit.files, self._scope.folder.blobs)
+        if images and self._model:
+            self._require_vision(self._model)
+        return images
+
     async def _build_context(
-        self, submit: Submit, memory: str, schema_text: str, before: Sequence[Message] | None
+        self,
+        submit: Submit,
+        memory: str,
+        schema_text: str,
+        images: tuple[Image, ...],
+        before: Sequence[Message] | None,
     ) -> tuple[str, str]:
         """Return all that is known of the place, and the context of a request that continues a conversation."""
         if submit.context is not None:
             await asyncio.to_thread(stage_inputs, submit.inputs, self._scope.cwd)
             return "", submit.context
-        known, context = await asyncio.to_thread(self._gather_context, submit, memory, before)
+        known, context = await asyncio.to_thread(self._gather_context, submit, memory, images, before)
         redact = self._scope.redactor.redact
         return redact(known), "\n\n".join(part for part in (redact(context), schema_text) if part)
 
-    def _gather_context(self, submit: Submit, memory: str, before: Sequence[Message] | None) -> tuple[str, str]:
+    def _gather_context(
+        self, submit: Submit, memory: str, images: tuple[Image, ...], before: Sequence[Message] | None
+    ) -> tuple[str, str]:
         """Gather the context; `before` is the conversation so far, None if the request is planned on its own."""
         notes = mask_strings(read_notes(self._scope.cwd), self._scope.redactor.redact) if self._has_notes else ()
         opening = self._opening()
@@ -155,8 +177,9 @@ class AgentExecutor:
         earlier = history(self._scope.session()) if before is None else ""
         given = attached(
             stdin=submit.stdin,
-            attachments=[read_attachment(path) for path in submit.files],
+            attachments=[read_attachment(path) for path in submit.files if not is_image_file(path)],
             staged=stage_inputs(submit.inputs, self._scope.cwd),
+            images=images,
         )
         return known, "\n\n".join(part for part in (fresh, earlier, given) if part)
 
@@ -201,11 +224,13 @@ class AgentExecutor:
         return replace(outcome, usage=spent, model_usage=dict(budget.by_model), num_turns=spent.requests)
 
 
-async def publish_request(channel: Channel, prompt: str, attached: Sequence[MessageAdded] = ()) -> None:
+async def publish_request(
+    channel: Channel, prompt: str, attached: Sequence[MessageAdded] = (), *, images: tuple[Image, ...] = ()
+) -> None:
     """Publish a request after everything attached to it: a log with the request then has all of it."""
     for message in attached:
         channel.emit(message)
-    await channel.publish(MessageAdded(role="user", content=prompt))
+    await channel.publish(MessageAdded(role="user", content=prompt, images=images or None))
 
 
 def _constraints(schema_text: str, memory: str) -> str:

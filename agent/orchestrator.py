@@ -43,6 +43,7 @@ from agent.vocabulary.step import ExecutorResponse
 from agent.vocabulary.unfinished import UnfinishedRun
 from tooling.contract.context import ExecCtx
 from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.image import Image
 
 if TYPE_CHECKING:
     from agent.executor import Executor
@@ -69,6 +70,7 @@ class Task:
     background: str = ""
     lineage: str = ""
     context: str = ""
+    images: tuple[Image, ...] = ()
     constraints: str = ""
     plan_only: bool = False
     plan: Plan | None = None
@@ -200,6 +202,7 @@ class OrchestratorRunner:
             source=StepSource(
                 request=task.request,
                 context=task.context,
+                images=task.images,
                 background=task.background,
                 history=task.history,
                 prefix_of=self.delegation.prefix_of,
@@ -261,7 +264,7 @@ class OrchestratorRunner:
             return Plan(steps=(), answer=unfinished.answer)
         plan = Plan(steps=unfinished.plan, reason=RESUMED) if unfinished and unfinished.plan else task.plan
         if plan is None:
-            async with aclosing(self._planner.plan(task.request, task.context)) as planned:
+            async with aclosing(self._planner.plan(task.request, task.context, task.images)) as planned:
                 async for item in planned:
                     if isinstance(item, Plan):
                         plan = item

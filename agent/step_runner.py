@@ -35,6 +35,7 @@ from agent.vocabulary.step import ExecutorRequest, ExecutorResponse
 from agent.vocabulary.unfinished import UnfinishedRun
 from tooling.contract.context import ExecCtx
 from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.image import Image
 
 if TYPE_CHECKING:
     from agent.executor import Executor
@@ -63,6 +64,7 @@ class StepSource:
 
     request: str
     context: str = ""
+    images: tuple[Image, ...] = ()
     background: str = ""
     history: tuple[Message, ...] = ()
     prefix_of: Callable[[str], tuple[Message, ...]] = lambda step_id: ()
@@ -191,5 +193,7 @@ class CachingStepRunner:
             context="\n\n".join(part for part in context if part),
             expected_outputs=step.expect or None,
             model=step.model,
+            # The lead's conversation has them already.
+            images=() if forked else source.images,
         )
         return replace(request, history=(*forked, forked_step_message(request))) if forked else request

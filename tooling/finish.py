@@ -45,7 +45,7 @@ class OutputFinisher:
         if meta.full_text is not None:
             meta = await self._save_full_text(meta)
         display = None if result.display is None else trim_output(self._clean(result.display), lengths)
-        return ToolResult(text, result.exit_code, display, meta)
+        return dataclasses.replace(result, content=text, display=display, meta=meta)
 
     async def _save_full_text(self, meta: ToolMeta) -> ToolMeta:
         """Redact the full text of a partly shown result and write it to the output file that the tool reserved."""

@@ -1,6 +1,7 @@
 """Permission for an action: the verdict, the approval it needs, and the verdict again after the answer."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 
 from tooling.contract.action import USER, Action, Adjustment, ApprovalAnswer, Approver, Decision, Judge, Verdict
 from tooling.contract.context import ExecCtx
@@ -101,7 +102,7 @@ class PermissionInterceptor(Interceptor):
         if call.approval is None or call.approval.command is None:
             return result
         note = EDITED_COMMAND.format(command=call.approval.command)
-        return ToolResult(f"{note}\n{result.content}", result.exit_code, result.display, result.meta)
+        return replace(result, content=f"{note}\n{result.content}")
 
 
 def blocked_result(verdict: Verdict) -> ToolResult:

@@ -10,6 +10,7 @@ from tooling.web.settings import SEARCH_ORDER, SearchProvider
 PlanningMode: TypeAlias = Literal["auto", "always", "never"]
 ReplanPolicy: TypeAlias = Literal["surprise", "always", "never"]
 WebReader: TypeAlias = Literal["off", "fallback", "always"]
+Vision: TypeAlias = Literal["auto", "yes", "no"]
 Reasoning: TypeAlias = Literal["off", "low", "medium", "high"]
 ApprovalMode: TypeAlias = Literal["ask", "auto-edit", "never", "yolo", "plan"]
 
@@ -77,6 +78,7 @@ class Settings:
     api_base: Annotated[str, "base URL of an OpenAI-compatible server"] = ""
     api_key: Annotated[str, "API key for `api_base`; the provider's own key if unset"] = ""
     keys: Annotated[Mapping[str, str], "API keys by provider"] = field(default_factory=dict)
+    vision: Annotated[Vision, "whether the model sees images; auto: unless it is known not to"] = "auto"
     temperature: Annotated[
         float | None, "sampling temperature; the provider's default if unset", Limits(ge=0, le=2)
     ] = None

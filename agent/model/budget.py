@@ -13,6 +13,8 @@ from tooling.contract.fast_dataclass import dataclass
 MIN_OUTPUT_TOKENS = 256
 # Reply limit of a request that sets none.
 DEFAULT_OUTPUT_TOKENS = 8192
+# What providers charge for an image of the largest size that is sent.
+TOKENS_PER_IMAGE = 1600
 # Below the average size of a token, so reservations are too large rather than too small.
 _BYTES_PER_TOKEN = 3
 
@@ -158,4 +160,5 @@ def estimate_tokens(request: ModelRequest) -> int:
     text = sum(len(message.content.encode("utf-8", "replace")) for message in request.messages)
     calls = sum(len(json.dumps(dict(call.arguments))) for message in request.messages for call in message.tool_calls)
     tools = len(json.dumps(request.tools, default=dict)) if request.tools else 0
-    return (text + calls + tools) // _BYTES_PER_TOKEN + len(request.messages)
+    images = sum(len(message.images) for message in request.messages)
+    return (text + calls + tools) // _BYTES_PER_TOKEN + len(request.messages) + images * TOKENS_PER_IMAGE

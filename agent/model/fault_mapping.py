@@ -28,6 +28,11 @@ _UNKNOWN_MODEL = re.compile(
     r"|not a valid model|no such model|unknown model|invalid model\b|no endpoints found for",
     re.IGNORECASE,
 )
+_BLIND = re.compile(
+    r"(image|vision|multimodal)\b.{0,60}(not support|unsupported|not (available|enabled|allowed))"
+    r"|(not support|unsupported|no endpoints found that support).{0,60}(image|vision|multimodal)|mmproj",
+    re.IGNORECASE,
+)
 
 _BY_STATUS: dict[int, FaultKind] = {
     401: "auth",
@@ -90,6 +95,8 @@ def _classify(status: int, text: str) -> FaultKind:
         return "quota"
     if status in (400, 413, 422, 500) and _OVERFLOW.search(text):
         return "overflow"
+    if status in (400, 404, 415, 422, 500) and _BLIND.search(text):
+        return "blind"
     if status in (400, 404, 422) and _UNKNOWN_MODEL.search(text):
         return "unknown_model"
     if status >= 500 and status not in _BY_STATUS:

@@ -19,6 +19,7 @@ FaultKind: TypeAlias = Literal[
     "auth",
     "quota",
     "unknown_model",
+    "blind",
     "refused",
     "missing",
     "script",
@@ -127,6 +128,13 @@ FAULTS: dict[FaultKind, FaultPolicy] = {
         exit_code=exit_codes.BAD_CONFIG,
         message="the provider does not know this model",
         hint="check the name given with `--model`",
+    ),
+    "blind": FaultPolicy(
+        retries=0,
+        backoff_s=0.0,
+        exit_code=exit_codes.BAD_INPUT,
+        message="the model cannot see images",
+        hint="choose a model that can, or leave images out with `--set vision=no`",
     ),
     "refused": FaultPolicy(
         retries=0,

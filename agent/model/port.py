@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import field
 from typing import Literal, Protocol, TypeAlias
 
 from agent.config.settings import Reasoning
@@ -16,7 +17,10 @@ Purpose: TypeAlias = Literal["planner", "lead", "step", "composer", "memory", "r
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRequest:
-    """One request to a model; scripts, cassettes and the budget use `purpose` and `step_id`."""
+    """One request to a model; scripts, cassettes and the budget use `purpose` and `step_id`.
+
+    `image_data` has the bytes of the messages' images by their hash, as base64; it is filled in when a request is sent.
+    """
 
     model: str
     messages: tuple[Message, ...]
@@ -28,6 +32,7 @@ class ModelRequest:
     reasoning: Reasoning | None = None
     # Requests that share a beginning share this key, such as the session's id.
     cache_key: str | None = None
+    image_data: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,8 @@ _TABLE_NAMES = {"together": "together_ai", "google": "gemini", "fireworks": "fir
 # The table lists these models without a provider prefix.
 _BARE_IN_TABLE = frozenset({"openai", "anthropic", "openrouter"})
 _LONG_PROMPT_TOKENS = 200_000
+# The table lists every model of these providers that can see as such; of others it may not know.
+_COMPLETE_ABOUT_VISION = frozenset({"openai", "anthropic", "deepseek", "groq", "mistral", "gemini", "xai", "ollama"})
 _CHAT_MODES = ("chat", "responses")
 
 
@@ -56,6 +58,15 @@ class PriceTable:
             if isinstance(value, int | float) and value > 0:
                 return int(value)
         return None
+
+    def can_see(self, model: str) -> bool | None:
+        """Return whether a model accepts images."""
+        row = self._row(model) or {}
+        known = row.get("supports_vision")
+        if isinstance(known, bool):
+            return known
+        is_tuned = model.rpartition("/")[2].startswith("ft:")
+        return False if row.get("litellm_provider") in _COMPLETE_ABOUT_VISION and not is_tuned else None
 
     def list_models(self, provider: str, aliases: Iterable[str] = ()) -> list[str]:
         """Return the chat models of a provider without its prefix, in the order of the table."""

@@ -15,6 +15,7 @@ from agent.model.prices import PriceTable
 from agent.model.providers import resolve
 from agent.model.reasoning import ReasoningClient
 from agent.model.retry import OnRetry, RetryingClient
+from agent.model.vision import Vision
 from agent.vocabulary.errors import UsageError
 from agent.vocabulary.usage import Usage
 
@@ -40,10 +41,13 @@ class ModelRouter:
         redact: Callable[[str], str] = str,
         on_retry: OnRetry | None = None,
         warn: Callable[[str], None] | None = None,
+        read_image: Callable[[str], bytes | None] = lambda name: None,
     ) -> None:
         if record and replay:
             raise UsageError("--record and --replay exclude each other")
-        self._pool = ClientPool(settings, prices or PriceTable())
+        prices = prices or PriceTable()
+        self.vision = Vision(settings, prices, read_image)
+        self._pool = ClientPool(settings, prices, self.vision)
         self._is_replay = replay is not None
         self._client: ModelClient
         clean = _key_redactor(settings, redact)
@@ -75,16 +79,17 @@ class ModelRouter:
 class ClientPool:
     """Opens each client with its first request, and shares it."""
 
-    def __init__(self, settings: Settings, prices: PriceTable) -> None:
+    def __init__(self, settings: Settings, prices: PriceTable, vision: Vision) -> None:
         self._settings = settings
         self._prices = prices
+        self._vision = vision
         self._http: ModelClient | None = None
         self._litellm: LitellmClient | None = None
         self._scripts: dict[str, ModelClient] = {}
 
     def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
-        """Pass the request to the client that serves its model."""
-        return self._client_for(request.model).stream(request)
+        """Pass the request to the client that serves its model, with its images."""
+        return self._client_for(request.model).stream(self._vision.fill_in(request))
 
     def open_scripts(self) -> None:
         """Read the configured scripts, so that a broken one fails before the first request."""

@@ -15,6 +15,7 @@ from agent.planning.steps import StepBuilder, fallback_step, is_answer_only
 from agent.prompts.load import load_prompt
 from agent.vocabulary.message import Message
 from agent.vocabulary.plan import Plan, PlanStep
+from tooling.contract.image import Image
 
 CONTEXT_CHARS = 24_000
 PROGRESS_CHARS = 16_000
@@ -40,9 +41,9 @@ class Planner:
         self.capabilities = capabilities or Capabilities()
         self._estimate = estimate
 
-    async def plan(self, request: str, context: str) -> PlanStream:
+    async def plan(self, request: str, context: str, images: tuple[Image, ...] = ()) -> PlanStream:
         """Yield every step as soon as it is known, and the complete plan last."""
-        async with aclosing(self._stream(planner_messages(request, context), request)) as items:
+        async with aclosing(self._stream(planner_messages(request, context, images), request)) as items:
             async for item in items:
                 if isinstance(item, PlanStep) or (item and (item.steps or item.answer is not None)):
                     yield item
@@ -114,12 +115,16 @@ class _StepParser:
                 yield step
 
 
-def planner_messages(request: str, context: str) -> tuple[Message, ...]:
+def planner_messages(request: str, context: str, images: tuple[Image, ...] = ()) -> tuple[Message, ...]:
     """Return the messages for the planner, constant text first so that providers can cache it."""
     context = truncate(context, CONTEXT_CHARS)
     return (
         Message(role="system", content=load_prompt("planner")),
-        Message(role="user", content=f"{context}\n\nRequest: {request}" if context else f"Request: {request}"),
+        Message(
+            role="user",
+            content=f"{context}\n\nRequest: {request}" if context else f"Request: {request}",
+            images=images,
+        ),
     )
 
 

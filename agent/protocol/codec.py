@@ -33,6 +33,7 @@ _OPTIONAL = frozenset(
         "error",
         "involves",
         "tool",
+        "images",
     }
 )
 _OMIT_IF_FALSE = frozenset({"delta", "interrupted", "plan_only"})

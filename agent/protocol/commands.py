@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias
 from agent.vocabulary.plan import Plan
 from tooling.contract.action import Scope
 from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.image import Image
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,10 +19,11 @@ class ReplayedRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submit:
-    """Run one task; `files` are included in the request as text, `inputs` are copied into the workspace.
+    """Run one task; `files` are included in the request as text or images, `inputs` are copied into the workspace.
 
     A given `plan` is run as it is, without a planner. A given `context`, with its `schema`, comes from an earlier run:
-    it is used as it is, and no new context is collected; `replays` says which run, for the conversation before it.
+    it is used as it is, and no new context is collected; `replays` says which run, for the conversation before it. The
+    same is true of `images`, which are otherwise taken from `files`.
     """
 
     prompt: str
@@ -32,6 +34,7 @@ class Submit:
     plan: Plan | None = None
     context: str | None = None
     schema: str = ""
+    images: tuple[Image, ...] = ()
     replays: ReplayedRun | None = None
 
     @property

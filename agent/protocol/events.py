@@ -9,6 +9,7 @@ from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.status import StepStatus, Subtype
 from agent.vocabulary.usage import Usage
 from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.image import Image
 from tooling.contract.result import CallStatus, FileChange, TaskItem
 
 
@@ -71,6 +72,7 @@ class MessageAdded:
     """A message; with `delta` a fragment that may be dropped, otherwise the complete text.
 
     An `interrupted` one has the words that had arrived when the user stopped the reply.
+    `images` are references: the bytes are in the session's `blobs/`.
     `reasoning`, its signature and the model that signed it are kept because some providers reject a conversation
     without them. `spent` is the usage of the request this replies to; it comes last so that it can be found without
     parsing the rest of the line.
@@ -85,6 +87,7 @@ class MessageAdded:
     reasoning: str | None = None
     reasoning_signature: str | None = None
     reasoning_model: str | None = None
+    images: tuple[Image, ...] | None = None
     spent: Usage | None = None
 
 
@@ -109,7 +112,7 @@ class ToolOutput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCompleted:
-    """A tool call ended; `output` is the text for the model."""
+    """A tool call ended; `output` is the text for the model, `images` are what it sees besides."""
 
     type: ClassVar[str] = "tool.completed"
     tool_id: str
@@ -118,6 +121,7 @@ class ToolCompleted:
     exit_code: int
     output: str
     display: str | None = None
+    images: tuple[Image, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

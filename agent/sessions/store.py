@@ -50,7 +50,7 @@ class SessionFolder:
 
     @property
     def blobs(self) -> Path:
-        """The folder of file contents from before a change, for undo."""
+        """The folder of file contents from before a change, for undo, and of images."""
         return self.root / "blobs"
 
     @property

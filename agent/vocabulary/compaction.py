@@ -34,7 +34,7 @@ class Compaction:
         kept = list(messages)
         for result in self.shortened:
             if result.index < len(kept) and kept[result.index].role == "tool":
-                kept[result.index] = replace(kept[result.index], content=result.text)
+                kept[result.index] = replace(kept[result.index], content=result.text, images=())
         if self.start < self.end <= len(kept):
             kept[self.start : self.end] = [Message(role="user", content=self.summary)]
         return kept

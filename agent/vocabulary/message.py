@@ -5,6 +5,7 @@ from dataclasses import field
 from typing import Literal, TypeAlias
 
 from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.image import Image
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 
@@ -21,7 +22,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """One message of a conversation.
+    """One message of a conversation; `images` are those of a user's message or a tool's result.
 
     `reasoning` and `reasoning_signature` are kept because some providers reject a history without them;
     `reasoning_model` is the model that signed it, the only one that accepts it.
@@ -34,3 +35,4 @@ class Message:
     reasoning: str = ""
     reasoning_signature: str | None = None
     reasoning_model: str | None = None
+    images: tuple[Image, ...] = ()

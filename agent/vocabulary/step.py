@@ -7,6 +7,7 @@ from agent.vocabulary.message import Message
 from agent.vocabulary.status import StepStatus
 from agent.vocabulary.usage import Usage
 from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.image import Image
 from tooling.contract.result import CallStatus
 
 # The tool that runs a step's check.
@@ -38,6 +39,7 @@ class ExecutorRequest:
     history: tuple[Message, ...] = ()
     expected_outputs: str | None = None
     model: str = ""
+    images: tuple[Image, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from agent.vocabulary.plan import LEAD, PlanStep
 from agent.vocabulary.step import CallFact, ExecutorResponse
 from tooling.contract.action import Effect
 from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.image import Image
 
 _SIDE_EFFECTS: frozenset[Effect] = frozenset({"write", "execute"})
 
@@ -67,6 +68,7 @@ class UnfinishedRun:
     replans: int = 0
     clarifications: int = 0
     answer: str = ""
+    images: tuple[Image, ...] = ()
     conversation: tuple[Message, ...] = ()
     reported: Mapping[str, ExecutorResponse] = field(default_factory=dict)
 

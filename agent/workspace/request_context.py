@@ -11,6 +11,9 @@ from agent.vocabulary.errors import InputError
 from agent.workspace.opening import changed_opening
 from agent.workspace.project_notes import ProjectNote
 from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.image import Image
+from tooling.images.header import BROKEN, ImageProblem, is_image_file
+from tooling.images.prepare import MAX_FILE_BYTES, prepare_image, store_image
 
 HISTORY_RUNS = 25
 HISTORY_CHARS = 6000
@@ -40,6 +43,24 @@ def read_attachment(path: Path) -> Attachment:
     if b"\0" in data:
         raise InputError(f"{path} is not text", USE_INPUT)
     return Attachment(name=path.name, text=data.decode("utf-8", "replace"))
+
+
+def read_images(paths: Sequence[Path], blobs: Path) -> tuple[Image, ...]:
+    """Store the images among the attached files; raises InputError if one is damaged or too large."""
+    return tuple(_store_image(path, blobs) for path in paths if is_image_file(path))
+
+
+def _store_image(path: Path, blobs: Path) -> Image:
+    try:
+        with path.open("rb") as file:
+            prepared = prepare_image(file.read(MAX_FILE_BYTES + 1))
+        if prepared is None:
+            raise ImageProblem(BROKEN)
+        return store_image(*prepared, path.name, blobs)
+    except ImageProblem as problem:
+        raise InputError(f"cannot attach {path}: {problem.message}", problem.hint) from problem
+    except OSError as error:
+        raise InputError(f"cannot attach {path}: {error.strerror}") from error
 
 
 def stage_inputs(inputs: Sequence[Path], workspace: Path) -> list[str]:
@@ -74,9 +95,13 @@ def told_environment(said: str) -> str:
     return "\n".join(_ENVIRONMENT.findall(said))
 
 
-def attached(*, stdin: str | None, attachments: Sequence[Attachment], staged: Sequence[str]) -> str:
+def attached(
+    *, stdin: str | None, attachments: Sequence[Attachment], staged: Sequence[str], images: Sequence[Image] = ()
+) -> str:
     """Return what the user gave along with a request, each part tagged as data."""
     parts = ["Input files: " + ", ".join(staged)] if staged else []
+    if images:
+        parts.append("Attached: " + ", ".join(image.label for image in images))
     parts += [f'<file name="{attachment.name}">\n{attachment.text}\n</file>' for attachment in attachments]
     if stdin:
         parts.append(f"<stdin>\n{stdin.rstrip()}\n</stdin>")

@@ -1,16 +1,20 @@
 """Processing of typed input: `@path` mentions, the history file, large pastes."""
 
 import re
+import shlex
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 
 from tooling.contract.fast_dataclass import dataclass
 from tooling.files.atomic_write import write_atomic
 from tooling.files.sensitive_files import is_sensitive_file
+from tooling.images.header import is_image_file
 
-_MENTION = re.compile(r"(?:^|(?<=\s))@(\S+)")
+_MENTION = re.compile(r"""(?:^|(?<=\s))@(?:"([^"\n]+)"|'([^'\n]+)'|(\S+))""")
+_PUNCTUATION = ".,;:!?)"
 SECRETS = "it usually contains secrets"
 
 
@@ -26,15 +30,40 @@ def find_mentions(request: str, folder: Path) -> Mentions:
     """Return the files a request mentions; sensitive ones are refused, since parts of a request may be pasted."""
     files: list[Path] = []
     refused: list[str] = []
-    for name in dict.fromkeys(_MENTION.findall(request)):
+    names = ("".join(groups) for groups in _MENTION.findall(request))
+    for name in dict.fromkeys(names):
         path = folder / name
-        if not _is_file(path):
+        if not _is_file(path) and not _is_file(path := folder / name.rstrip(_PUNCTUATION)):
             continue
         if why := _refusal_reason(path, folder):
             refused.append(f"@{name} not attached: {why}; use !cat to include it anyway")
         else:
             files.append(path)
     return Mentions(files=tuple(files), refused=tuple(refused))
+
+
+def image_mentions(pasted: str) -> str | None:
+    """Return the mentions for a paste that is nothing but paths of images, as a dragged file is; else None."""
+    try:
+        words = shlex.split(pasted)
+    except ValueError:
+        return None
+    paths = [_pasted_path(word) for word in words]
+    if not paths or not all(path and is_image_file(path) for path in paths):
+        return None
+    return "".join(f"{mention(str(path))} " for path in paths)
+
+
+def mention(path: str) -> str:
+    """Return the mention of a path, quoted if it contains a space."""
+    return f'@"{path}"' if re.search(r"\s", path) else f"@{path}"
+
+
+def _pasted_path(word: str) -> Path | None:
+    text = unquote(urlsplit(word).path) if word.startswith("file://") else word
+    if "\0" in text or '"' in text or not text.startswith(("/", "~/")):
+        return None
+    return Path(text).expanduser()
 
 
 def _refusal_reason(path: Path, folder: Path) -> str:

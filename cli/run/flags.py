@@ -29,7 +29,7 @@ Prompt = Annotated[
     typer.Argument(metavar="[TASK]", help="What to do; - reads it from stdin.", show_default=False),
 ]
 Files = Annotated[
-    list[Path] | None, typer.Option("-f", "--file", metavar="FILE", help="Attach a text file (repeatable).")
+    list[Path] | None, typer.Option("-f", "--file", metavar="FILE", help="Attach a text file or an image (repeatable).")
 ]
 Inputs = Annotated[
     list[Path] | None,

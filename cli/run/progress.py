@@ -9,6 +9,7 @@ from agent.protocol.events import (
     Envelope,
     ErrorRaised,
     MemoryChanged,
+    MessageAdded,
     PlanUpdated,
     RunStarted,
     StepCompleted,
@@ -18,7 +19,7 @@ from agent.protocol.events import (
     WarningRaised,
 )
 from agent.vocabulary.plan import LEAD, PLAN_TOOL, PlanStep
-from cli.screen.format import approval_text, call_subject, replan_text
+from cli.screen.format import approval_text, call_subject, image_labels, replan_text
 
 _SUBJECT_CHARS = 100
 CACHE_NOTES = {"miss": "", "hit": " (already done)", "resumed": " (resumed)"}
@@ -58,10 +59,13 @@ class Progress:
                 pass
             case StepStarted(title=title, cache=cache):
                 self._print_line("bold", f"{step}: {title}{CACHE_NOTES[cache]}")
+            case MessageAdded(role="user", images=images) if images and step is None:
+                self._print_line("dim", image_labels(images).strip())
             case ToolStarted() as call:
                 self._subjects[(step, call.tool_id)] = _short_subject(call.input)
             case ToolCompleted() as call:
                 subject = self._subjects.pop((step, call.tool_id), "")
+                subject += image_labels(call.images)
                 ending = "" if call.status == "ok" else f" [{call.status}, exit {call.exit_code}]"
                 self._print_line("dim" if call.status == "ok" else "yellow", f"{prefix}{call.name} {subject}{ending}")
             case StepCompleted() as end:

@@ -1,10 +1,11 @@
 """Short texts for events: durations, counts, costs, call subjects and decisions."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from agent.vocabulary.plan import SURPRISE
 from agent.vocabulary.usage import Usage
+from tooling.contract.image import Image
 
 _SUBJECT_KEYS = ("command", "path", "url", "query", "pattern", "question", "action")
 _PATCHED_FILE = r"^(?:\*\*\* (?:Add|Update|Delete) File: |\+\+\+ b/)(.*?)\s*$"
@@ -58,6 +59,11 @@ def call_subject(arguments: Mapping[str, object]) -> str:
     if arguments.get("patch"):
         return ", ".join(dict.fromkeys(re.findall(_PATCHED_FILE, str(arguments["patch"]), re.MULTILINE)))
     return next((" ".join(str(arguments[name]).split()) for name in _SUBJECT_KEYS if arguments.get(name)), "")
+
+
+def image_labels(images: Iterable[Image] | None) -> str:
+    """Return the labels that stand for the images of a call, each after a space."""
+    return "".join(f" {image.label}" for image in images or ())
 
 
 def approval_text(decision: str, by: str) -> str:

@@ -30,6 +30,7 @@ from cli.screen.format import (
     format_cost,
     format_duration,
     format_tokens,
+    image_labels,
     replan_text,
     resume_hint,
 )
@@ -182,7 +183,10 @@ class Transcript:
             self._print_line(line)
 
     def _on_message(self, envelope: Envelope, said: MessageAdded) -> None:
-        """Stream the answer, which comes from the lead, from the composer or from the only step."""
+        """Stream the answer, which comes from the lead, the composer or the only step; name the images of a request."""
+        if said.role == "user" and envelope.step_id is None:
+            for image in said.images or ():
+                self._print_clipped("quiet", f"  {image.label}")
         is_only = len(self.plan.steps) == 1 and not self.plan.has_lead
         is_answer = envelope.step_id in (None, LEAD) or is_only
         if said.role != "assistant" or not is_answer or self._markdown is None:
@@ -227,7 +231,7 @@ class Transcript:
         ending = "" if call.status == "ok" else f"  [{call.status}, exit {call.exit_code}]"
         mark = "$" if call.name == "run_command" else call.name
         indent, title = ("", "") if step == LEAD else ("  ", f"{step} ")
-        title += f"{mark} {about}{ending}"
+        title += f"{mark} {about}{image_labels(call.images)}{ending}"
         changes = self._changes.pop(step, ())
         is_named = [change.path for change in changes] == [about]
         extent = _line_counts(changes[0]) if is_named else ""

@@ -67,6 +67,7 @@ LAZY_MODULES: dict[str, str] = {
     "tooling.web.fetch_result": "only for a page",
     "tooling.web.documents.feed": "only for feeds, in a worker",
     "tooling.web.documents.pdf": "only for PDF, in a worker",
+    "tooling.images.scale": "imports Pillow, an optional extra",
     "tooling.web.html.plain_text": "imports lxml; only in a worker",
     "tooling.web.html.extract": "imports lxml and trafilatura; loads with the first page, in a worker",
     "agent.memory.what_to_keep": "only for a run that has something to remember",

@@ -64,6 +64,7 @@ class ToolHarness:
         self.root = folder / "ws"
         self.root.mkdir(exist_ok=True)
         self.outputs = folder / "outputs"
+        self.blobs = folder / "blobs"
         self.executor: LocalToolExecutor
         self.executor, self.warnings = build_tool_executor(
             unrestricted_backend({"PATH": os.environ["PATH"]}),
@@ -80,6 +81,7 @@ class ToolHarness:
             "task_id": TASK,
             "working_dir": self.root,
             "outputs_dir": self.outputs,
+            "blobs_dir": self.blobs,
             "session_id": "s1",
             "step_id": "step1",
             "call_id": "call1",

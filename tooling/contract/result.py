@@ -4,6 +4,7 @@ from dataclasses import field
 from typing import Literal, TypeAlias
 
 from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.image import Image
 
 CallStatus: TypeAlias = Literal["ok", "error", "denied", "deferred", "blocked", "timeout", "cancelled"]
 
@@ -59,12 +60,16 @@ class ToolMeta:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """`content` is exactly what the model reads; `display`, if set, is shown to the user instead."""
+    """`content` is exactly what the model reads; `display`, if set, is shown to the user instead.
+
+    `images` are what the model sees besides.
+    """
 
     content: str
     exit_code: int = 0
     display: str | None = None
     meta: ToolMeta = field(default_factory=ToolMeta)
+    images: tuple[Image, ...] = ()
 
     @property
     def is_ok(self) -> bool:

@@ -1,4 +1,4 @@
-"""A content-addressed store for the previous contents of changed files."""
+"""A content-addressed store for the previous contents of changed files, and for images."""
 
 import hashlib
 from pathlib import Path

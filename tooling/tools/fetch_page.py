@@ -33,7 +33,7 @@ class FetchPage(Tool[FetchPageParams]):
     params = FetchPageParams
     spec = ToolSpec(
         name="fetch_page",
-        description="Fetch a web page, JSON, feed, text or PDF by URL; returns its text as Markdown.",
+        description="Fetch a web page, JSON, feed, text, PDF or image by URL; returns its text as Markdown.",
         parameters=schema_of(FetchPageParams),
         effect="web",
         timeout_ms=0,

@@ -1,4 +1,4 @@
-"""The tool read_file: read text files page by page."""
+"""The tool read_file: read text files page by page, or show images."""
 
 import asyncio
 import io
@@ -9,10 +9,12 @@ from typing import Annotated, NamedTuple
 from tooling.contract.action import Action
 from tooling.contract.context import ExecCtx
 from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.image import Image
 from tooling.contract.json_codec import schema_of
 from tooling.contract.result import ToolError, ToolResult, error_result
 from tooling.contract.tool import Tool, ToolSpec
 from tooling.files.regular_file import open_text
+from tooling.images.prepare import image_result
 from tooling.output import decode_output
 
 MAX_LINES = 2000
@@ -66,12 +68,12 @@ class _Page(NamedTuple):
 
 
 class ReadFile(Tool[ReadFileParams]):
-    """Reads a text file inside the workspace."""
+    """Reads a text file or an image inside the workspace."""
 
     params = ReadFileParams
     spec = ToolSpec(
         name="read_file",
-        description="Read a text file.",
+        description="Read a text file or look at an image.",
         parameters=schema_of(ReadFileParams),
         effect="read",
         output_chars=MAX_PAGE_CHARS + 2000,
@@ -82,21 +84,28 @@ class ReadFile(Tool[ReadFileParams]):
         return Action(tool=self.spec.name, effect="read", subject=", ".join(paths), cwd=ctx.working_dir, paths=paths)
 
     async def run(self, params: ReadFileParams, ctx: ExecCtx) -> ToolResult:
-        """Return the pages and, where there is more, the offset to continue with."""
+        """Return the pages and, where there is more, the offset to continue with; images are shown."""
         if len(params.ranges) > 1:
             return await asyncio.to_thread(_read_several, params.ranges, ctx)
-        page = await asyncio.to_thread(_read, params.ranges[0], ctx, MAX_PAGE_CHARS)
         path = params.ranges[0].path
+        if image := await asyncio.to_thread(image_result, path, ctx):
+            return image
+        page = await asyncio.to_thread(_read, params.ranges[0], ctx, MAX_PAGE_CHARS)
         return ToolResult(page.text + _more_notice(page), display=f"Read {path} ({page.last - page.first + 1} lines)")
 
 
 def _read_several(ranges: tuple[_Range, ...], ctx: ExecCtx) -> ToolResult:
     """Read several files into one result; one that cannot be read does not hide the others."""
     sections: list[str] = []
+    images: list[Image] = []
     problems = 0
     remaining = MAX_PAGE_CHARS
     for index, part in enumerate(ranges):
         try:
+            if shown := image_result(part.path, ctx):
+                images += shown.images
+                sections.append(f"==> {part.path} <==\n{shown.content}")
+                continue
             page = _read(part, ctx, max(remaining // (len(ranges) - index), MIN_PAGE_CHARS))
             remaining -= len(page.text)
             sections.append(f"==> {part.path} ({_describe_page(page)}) <==\n{page.text.rstrip()}{_more_notice(page)}")
@@ -106,7 +115,7 @@ def _read_several(ranges: tuple[_Range, ...], ctx: ExecCtx) -> ToolResult:
     text, display = "\n\n".join(sections), f"Read {len(ranges) - problems} of {len(ranges)} files"
     if problems == len(ranges):
         return error_result(text, display=display)
-    return ToolResult(text, display=display)
+    return ToolResult(text, display=display, images=tuple(images))
 
 
 def _read(part: _Range, ctx: ExecCtx, max_chars: int) -> _Page:

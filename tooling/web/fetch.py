@@ -9,11 +9,11 @@ from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.web import FetchMode
 from tooling.safety.secrets.redact import Redactor
 from tooling.web.addresses.url_check import AddressRefused, Resolver, Target, parse_url, resolve_public
-from tooling.web.documents.read_document import ParsedDocument, RawDocument, read_plain_ascii, sanitize
+from tooling.web.documents.read_document import ParsedDocument, RawDocument, is_image, read_plain_ascii, sanitize
 from tooling.web.documents.worker_pool import WorkerPool
 from tooling.web.http.messages import FaultKind, RedirectGate, WebFault, WebRequest, WebResponse
 from tooling.web.http.web_client import WebClient
-from tooling.web.page import Page
+from tooling.web.page import Page, WebImage
 from tooling.web.passages import MAX_CHARS, Passage
 from tooling.web.settings import WebSettings
 
@@ -213,6 +213,8 @@ class Fetcher:
                 "encoding", f"{target.host} sent a page that decompresses to more than {len(response.body)} bytes"
             )
         raw = _raw_document(response, request.mode)
+        if response.is_ok and is_image(raw):
+            return await self._read_image(raw, target, response)
         document = read_plain_ascii(raw) or await self._workers.read(raw)
         if not document.language and (language := response.headers.get("content-language", "")):
             document = replace(document, language=language[:20])
@@ -226,6 +228,18 @@ class Fetcher:
         if not response.is_ok:
             raise PageStatusError(response.status, page, _format_retry_after(response.headers.get("retry-after", "")))
         return page
+
+    async def _read_image(self, raw: RawDocument, target: Target, response: WebResponse) -> Page:
+        page = Page(
+            requested_url=target.url, url=response.url, document=ParsedDocument(), is_from_cache=response.is_from_cache
+        )
+        if raw.is_truncated:
+            return replace(page, document=ParsedDocument(problem=image_too_large(len(raw.body))))
+        match await self._workers.scale_image(raw.body):
+            case str(problem):
+                return replace(page, document=ParsedDocument(problem=problem))
+            case data, header:
+                return replace(page, image=WebImage(data=data, header=header))
 
     async def _fetch_via_reader(self, target: Target, request: PageRequest) -> Page:
         if not reader_url(self._settings):
@@ -254,6 +268,11 @@ class Fetcher:
 
     def _recent_chars(self) -> int:
         return sum(len(page.text) for page in self._recent.values())
+
+
+def image_too_large(limit: int) -> str:
+    """Return the problem of an image that exceeds the download limit."""
+    return f"the image is larger than {limit} bytes (setting web_max_bytes)"
 
 
 def _raw_document(response: WebResponse, mode: FetchMode) -> RawDocument:

@@ -1,16 +1,29 @@
 """One fetch_page call: fetch the page and build the result for the model and the user."""
 
+import asyncio
 from dataclasses import replace
+from pathlib import PurePosixPath
+from urllib.parse import unquote, urlsplit
 
 from tooling.contract.action import Action, ActionGate
 from tooling.contract.context import ExecCtx
 from tooling.contract.result import REFUSED, TIMED_OUT, CallStatus, ToolError, ToolMeta, ToolResult
 from tooling.contract.web import FetchCall
 from tooling.finish import reserve_output
+from tooling.images.prepare import keep_image
 from tooling.web.addresses.url_check import Target, with_scheme
 from tooling.web.fetch import Fetcher, PageRequest, PageStatusError
 from tooling.web.http.messages import RedirectGate, WebFault
-from tooling.web.page import Page, PagePart, excerpt, format_status, render_from_offset, render_passages
+from tooling.web.page import (
+    Page,
+    PagePart,
+    WebImage,
+    excerpt,
+    format_status,
+    render_from_offset,
+    render_image,
+    render_passages,
+)
 
 FAULT_HINTS = {
     "refused": "Only public addresses can be fetched.",
@@ -44,6 +57,8 @@ async def fetch_page(
         raise _status_error(error) from error
     if page.document.problem:
         raise ToolError(f"{page.url} {UNREADABLE}: {page.document.problem}.")
+    if page.image:
+        return await _image_result(page, page.image, ctx)
     return await _build_result(page, call, fetcher, max_chars, ctx)
 
 
@@ -56,6 +71,12 @@ def _redirect_gate(call: FetchCall, ctx: ExecCtx, gate: ActionGate) -> RedirectG
         return await gate.refusal(action, replace(ctx, call_id=f"{ctx.call_id}-{target.host}"))
 
     return refusal
+
+
+async def _image_result(page: Page, fetched: WebImage, ctx: ExecCtx) -> ToolResult:
+    name = PurePosixPath(unquote(urlsplit(page.url).path)).name or "image"
+    image = await asyncio.to_thread(keep_image, fetched.data, fetched.header, name, ctx)
+    return ToolResult(render_image(page, image), display=f"Fetched {page.url} {image.label}", images=(image,))
 
 
 async def _build_result(page: Page, call: FetchCall, fetcher: Fetcher, max_chars: int, ctx: ExecCtx) -> ToolResult:

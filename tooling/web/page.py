@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from http import HTTPStatus
 
 from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.image import Image
+from tooling.images.header import ImageHeader
 from tooling.output import trim_fetch_output
 from tooling.web.documents.read_document import ParsedDocument
 from tooling.web.passages import Passage
@@ -37,14 +39,23 @@ _TRIM_NOTICE = "\n[... "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WebImage:
+    """A fetched image, already scaled for models."""
+
+    data: bytes
+    header: ImageHeader
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """A fetched page: the requested URL, the final URL and the document."""
+    """A fetched page: the requested URL, the final URL and the document, or the image that it is."""
 
     requested_url: str
     url: str
     document: ParsedDocument
     is_truncated: bool = False
     is_from_cache: bool = False
+    image: WebImage | None = None
 
     @property
     def text(self) -> str:
@@ -69,6 +80,12 @@ def render_from_offset(page: Page, offset: int, *, max_chars: int, saved_to: str
     where = f"characters {offset}-{offset + count} of {len(page.text)}"
     more = f"; continue with offset={offset + count}" if offset + count < len(page.text) else ""
     return PagePart(content=f"{body}\n[{where}{more}{_full_text(saved_to)}]{_notices(page)}", is_complete=False)
+
+
+def render_image(page: Page, image: Image) -> str:
+    """Render the text that goes with an image."""
+    body = wrap_untrusted(f"{_header(page)}\n\n{image.description}", origin=page.url)
+    return f"{body}{_notices(page)}"
 
 
 def render_passages(page: Page, query: str, found: Sequence[Passage], *, saved_to: str | None) -> PagePart:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from agent.execution.step.context import Conversation
-from agent.model.budget import BudgetExhausted
+from agent.model.budget import TOKENS_PER_IMAGE, BudgetExhausted
 from agent.model.faults import ModelFault
 from agent.model.metered_client import MeteredModel
 from agent.model.port import ModelRequest
@@ -35,8 +35,9 @@ OMITTED = "(Earlier turns were left out here to save room.)"
 
 
 def size_of(messages: Sequence[Message]) -> int:
-    """Return the size of messages in characters, calls included."""
-    return sum(
+    """Return the size of messages in characters, calls and images included."""
+    images = sum(len(message.images) for message in messages)
+    return images * TOKENS_PER_IMAGE * CHARS_PER_TOKEN + sum(
         len(message.content) + sum(len(str(call.arguments)) for call in message.tool_calls) for message in messages
     )
 
@@ -100,7 +101,7 @@ class ContextCompactor:
         self._check_request(conversation.messages, room, size, opening.model)
 
     def _check_request(self, messages: Sequence[Message], room: int, size: ContextSize, model: str) -> None:
-        longest = max((len(message.content) for message in messages if message.role == "user"), default=0)
+        longest = max((size_of([message]) for message in messages if message.role == "user"), default=0)
         if longest > room:
             needed, limit = tokens_of(longest), size.limit
             raise InputError(
@@ -118,18 +119,21 @@ class ContextCompactor:
         for index, message in enumerate(messages[:-_RECENT]):
             if excess <= 0:
                 break
-            if message.role == "tool" and len(message.content) > SHORT_RESULT_CHARS:
+            size = size_of([message])
+            if message.role == "tool" and size > SHORT_RESULT_CHARS:
                 tool = names.get(message.tool_call_id or "", "the call")
-                text = self._describe_left_out(tool, message.content, ctx)
+                text = self._describe_left_out(tool, message, ctx)
                 shortened.append(ShortenedResult(index=index, text=text))
-                excess -= len(message.content) - len(text)
+                excess -= size - len(text)
         return Compaction(shortened=tuple(shortened)) if shortened else None
 
-    def _describe_left_out(self, tool: str, content: str, ctx: ExecCtx) -> str:
-        said = f"[{len(content):,} characters of {tool} were left out here to save room"
-        if self._effect_of(tool) == "read":
+    def _describe_left_out(self, tool: str, message: Message, ctx: ExecCtx) -> str:
+        parts = [f"{len(message.content):,} characters", *(image.label.strip("[]") for image in message.images)]
+        said = f"[{' and '.join(parts)} of {tool} were left out here to save room"
+        # Tools that return images, such as fetch_page, can be called again as well.
+        if message.images or self._effect_of(tool) == "read":
             return f"{said}; make the call again to see them]"
-        path = _save_text(ctx, content)
+        path = _save_text(ctx, message.content)
         return f"{said}; they are in {path}]" if path else f"{said}]"
 
     async def _summarize_oldest(

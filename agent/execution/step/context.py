@@ -62,7 +62,10 @@ class Conversation:
     def add_results(self, results: Iterable[tuple[ToolCall, ToolResult]]) -> list[CallFact]:
         """Add the results of one turn, in the order of its calls."""
         pairs = list(results)
-        self.messages += [Message(role="tool", content=result.content, tool_call_id=call.id) for call, result in pairs]
+        self.messages += [
+            Message(role="tool", content=result.content, tool_call_id=call.id, images=result.images)
+            for call, result in pairs
+        ]
         return self.record_calls(pairs)
 
     def record_calls(self, results: Iterable[tuple[ToolCall, ToolResult]]) -> list[CallFact]:

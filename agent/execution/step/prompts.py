@@ -18,7 +18,7 @@ def step_message(request: ExecutorRequest) -> Message:
     if request.expected_outputs:
         parts.append(f"A good result: {request.expected_outputs}")
     parts.append(load_prompt("step"))
-    return Message(role="user", content="\n\n".join(part for part in parts if part))
+    return Message(role="user", content="\n\n".join(part for part in parts if part), images=request.images)
 
 
 def forked_step_message(request: ExecutorRequest) -> Message:

@@ -204,4 +204,5 @@ def _completed_event(running_call: _RunningCall) -> ToolCompleted:
         exit_code=running_call.result.exit_code,
         output=running_call.result.content,
         display=running_call.result.display,
+        images=running_call.result.images or None,
     )

@@ -102,7 +102,8 @@ class ReplayingClient:
 def _comparable(message: Message) -> Mapping[str, object]:
     """Return the parts of a message to compare: not ids, not reasoning."""
     calls = [{"name": call.name, "arguments": encode_without_defaults(call.arguments)} for call in message.tool_calls]
-    return {"role": message.role, "content": message.content, "calls": calls}
+    images = {"images": [image.sha256 for image in message.images]} if message.images else {}
+    return {"role": message.role, "content": message.content, "calls": calls, **images}
 
 
 def _digest(normal: Mapping[str, object]) -> str:

@@ -9,6 +9,7 @@ from agent.model.json_values import object_at, text_at
 from agent.model.port import ModelRequest
 from agent.model.providers import Endpoint
 from agent.vocabulary.message import Message
+from tooling.contract.image import Image
 
 Block: TypeAlias = dict[str, object]
 
@@ -57,7 +58,8 @@ def body(request: ModelRequest, endpoint: Endpoint) -> dict[str, object]:
     # Last, so that consecutive requests begin alike.
     # Without thinking, the API rejects earlier thoughts too.
     signed_by = None if request.reasoning == "off" else request.model
-    data["messages"] = _turns((message for message in request.messages if message.role != "system"), signed_by)
+    spoken = (message for message in request.messages if message.role != "system")
+    data["messages"] = _turns(spoken, signed_by, request.image_data)
     return data
 
 
@@ -83,12 +85,12 @@ def _is_amid_calls_without_thinking(request: ModelRequest) -> bool:
     return last is not None and bool(last.tool_calls) and not _thinking_blocks(last, request.model)
 
 
-def _turns(messages: Iterable[Message], signed_by: str | None) -> list[Block]:
+def _turns(messages: Iterable[Message], signed_by: str | None, image_data: Mapping[str, str]) -> list[Block]:
     """Return alternating turns; neighbors with the same role are merged, so results of a turn stay together."""
     turns: list[tuple[str, list[Block]]] = []
     for message in messages:
         role = "assistant" if message.role == "assistant" else "user"
-        blocks = _assistant_blocks(message, signed_by) if role == "assistant" else _user_blocks(message)
+        blocks = _assistant_blocks(message, signed_by) if role == "assistant" else _user_blocks(message, image_data)
         if turns and turns[-1][0] == role:
             turns[-1][1].extend(blocks)
         elif blocks:
@@ -98,11 +100,19 @@ def _turns(messages: Iterable[Message], signed_by: str | None) -> list[Block]:
     return [{"role": role, "content": blocks} for role, blocks in turns]
 
 
-def _user_blocks(message: Message) -> list[Block]:
+def _user_blocks(message: Message, image_data: Mapping[str, str]) -> list[Block]:
+    images = [_image_block(image, image_data[image.sha256]) for image in message.images]
     if message.role != "tool":
-        return _text_blocks(message.content)
+        # Models read a question better after the image it is about.
+        return [*images, *_text_blocks(message.content)]
     result: Block = {"type": "tool_result", "tool_use_id": _safe_id(message.tool_call_id or "")}
+    if images:
+        return [{**result, "content": [*_text_blocks(message.content), *images]}]
     return [{**result, "content": message.content} if message.content else result]
+
+
+def _image_block(image: Image, data: str) -> Block:
+    return {"type": "image", "source": {"type": "base64", "media_type": image.media_type, "data": data}}
 
 
 def _assistant_blocks(message: Message, signed_by: str | None) -> list[Block]:

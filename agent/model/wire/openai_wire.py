@@ -2,15 +2,17 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from agent.config.settings import Reasoning
 from agent.model.port import ModelRequest
 from agent.model.providers import Endpoint, get_provider
 from agent.vocabulary.message import Message, ToolCall
+from tooling.contract.image import Image
 
 # These models reject `max_tokens`; most other servers do not know `max_completion_tokens`.
 _THINKING_MODELS = re.compile(r"o\d|gpt-[5-9]|codex-")
+_FROM_TOOLS = "The images of the tool results above, in their order:"
 
 
 def url(endpoint: Endpoint) -> str:
@@ -39,9 +41,7 @@ def body(request: ModelRequest, endpoint: Endpoint) -> dict[str, object]:
     # A server at another address may reject fields it does not know.
     if request.cache_key and provider.has_cache_key and endpoint.base_url == provider.base_url:
         data["prompt_cache_key"] = request.cache_key
-    data["messages"] = [
-        _message(message, with_reasoning=provider.should_resend_reasoning) for message in request.messages
-    ]
+    data["messages"] = list(_messages(request, with_reasoning=provider.should_resend_reasoning))
     return data
 
 
@@ -77,6 +77,29 @@ def _least_effort(model: str) -> str:
 def _length_option(endpoint: Endpoint) -> str:
     is_thinking = endpoint.provider == "openai" and _THINKING_MODELS.match(endpoint.model)
     return "max_completion_tokens" if is_thinking else "max_tokens"
+
+
+def _messages(request: ModelRequest, *, with_reasoning: bool) -> Iterator[dict[str, object]]:
+    """Yield the messages; images of tool results follow their turn's results, since tool messages cannot have any."""
+    waiting: list[Image] = []
+    for message in request.messages:
+        if waiting and message.role != "tool":
+            yield _image_message(_FROM_TOOLS, waiting, request.image_data)
+            waiting = []
+        if message.role == "tool":
+            waiting += message.images
+        if message.images and message.role != "tool":
+            yield _image_message(message.content, message.images, request.image_data)
+        else:
+            yield _message(message, with_reasoning=with_reasoning)
+    if waiting:
+        yield _image_message(_FROM_TOOLS, waiting, request.image_data)
+
+
+def _image_message(text: str, images: Sequence[Image], image_data: Mapping[str, str]) -> dict[str, object]:
+    urls = [f"data:{image.media_type};base64,{image_data[image.sha256]}" for image in images]
+    parts: list[dict[str, object]] = [{"type": "text", "text": text}] if text else []
+    return {"role": "user", "content": parts + [{"type": "image_url", "image_url": {"url": url}} for url in urls]}
 
 
 def _message(message: Message, *, with_reasoning: bool) -> dict[str, object]:

@@ -11,6 +11,7 @@ from agent.vocabulary.compaction import SUMMARY_PREFIX
 from agent.vocabulary.message import Message
 from agent.vocabulary.plan import LEAD
 from agent.vocabulary.unfinished import UnfinishedStep
+from tooling.contract.image import Image
 
 # The request behind /compact; its answer replaces the conversation before it.
 COMPACT_REQUEST = (
@@ -22,9 +23,9 @@ RESUMED_LATER = "Go on with this earlier request, which was interrupted: {reques
 _NO_ANSWER = "(This request ended without an answer: {why})"
 
 
-def request_message(context: str, request: str) -> Message:
-    """Return a request as the model reads it: its context, then its words."""
-    return Message(role="user", content="\n\n".join(part for part in (context, request) if part))
+def request_message(context: str, request: str, images: tuple[Image, ...] = ()) -> Message:
+    """Return a request as the model reads it: its context, then its words, and what is attached to be seen."""
+    return Message(role="user", content="\n\n".join(part for part in (context, request) if part), images=images)
 
 
 def read_conversation(
@@ -81,6 +82,7 @@ class _ConversationFold:
         self._parents: dict[str, str | None] = {}
         self._run_id = ""
         self._context = ""
+        self._images: tuple[Image, ...] = ()
         # The request of the current run until it is known whether a lead works on it.
         self._waiting: str | None = None
         self._has_lead = False
@@ -117,11 +119,11 @@ class _ConversationFold:
         elif self._resumes_directly:
             self._waiting = None
         else:
-            self._context = ""
+            self._context, self._images = "", ()
             self._add_request(RESUMED_LATER.format(request=self._waiting))
 
     def _add_request(self, request: str) -> None:
-        self.history.start_request(request_message(self._context, request))
+        self.history.start_request(request_message(self._context, request, self._images))
         self._waiting = None
 
     def _apply_to_lead(self, envelope: Envelope) -> None:
@@ -137,12 +139,13 @@ class _ConversationFold:
                 self._before[envelope.run_id] = list(self.history.messages)
                 self._parents[envelope.run_id] = resumes
                 self._resumes_directly = resumes is not None and self.last_chain_member(resumes)
-                self._run_id, self._context, self._has_lead = envelope.run_id, "", False
+                self._run_id, self._has_lead = envelope.run_id, False
+                self._context, self._images = "", ()
             case MessageAdded(role="context", content=content):
                 self._context = content
-            case MessageAdded(role="user", content=content):
+            case MessageAdded(role="user", content=content, images=images):
                 self._requests[envelope.run_id] = content
-                self._waiting = content
+                self._waiting, self._images = content, images or ()
             case SessionRewound(before_run=run_id):
                 self._waiting = None
                 self.history = StepHistory(self._effect_of)

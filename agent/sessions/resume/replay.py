@@ -56,12 +56,14 @@ def _build_submit(events: Sequence[Envelope]) -> Submit:
     for envelope in events:
         if isinstance(envelope.event, MessageAdded) and envelope.step_id is None:
             messages.setdefault(envelope.event.role, envelope.event.content)
+    images = (e.event.images for e in events if isinstance(e.event, MessageAdded) and e.event.images and not e.step_id)
     plans = [e.event for e in events if isinstance(e.event, PlanUpdated)]
     has_started_step = any(isinstance(e.event, StepStarted) for e in events)
     return Submit(
         prompt=messages.get("user", ""),
         context=messages.get("context", ""),
         schema=messages.get("schema", ""),
+        images=next(images, ()),
         plan=Plan(steps=plans[0].steps, reason=FILE) if plans and plans[0].reason == FILE else None,
         plan_only=bool(plans) and not has_started_step,
     )

@@ -26,6 +26,7 @@ from agent.vocabulary.status import StepStatus
 from agent.vocabulary.step import ExecutorResponse
 from agent.vocabulary.unfinished import UnfinishedRun, UnfinishedStep
 from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.image import Image
 from tooling.contract.json_codec import decode, encode
 
 # Statuses of a step that was stopped from outside; "" means that the log has no end for it.
@@ -108,6 +109,7 @@ def unfinished_run(log: Path, run_id: str, effect_of: EffectOf) -> UnfinishedRun
         replans=sum(reason.startswith(SURPRISE) for reason in state.plan_reasons),
         clarifications=sum(reason.startswith(ANSWER) for reason in state.plan_reasons),
         answer=state.answer,
+        images=state.images,
     )
 
 
@@ -129,6 +131,7 @@ class _ChainState:
         self.subtypes: dict[str, str] = {}
         self.model: str | None = None
         self.answer = ""
+        self.images: tuple[Image, ...] = ()
         self._plan: LogLine | None = None
         self._steps: dict[str, _StepLog] = {}
         # Steps whose results the lead has read; whether it was writing a plan, or its last plan was not yet announced.
@@ -152,7 +155,8 @@ class _ChainState:
                     self.model = model
                 case MessageAdded(role="assistant", content=content):
                     self.answer = content
-                case MessageAdded(role=role, content=content):
+                case MessageAdded(role=role, content=content, images=images):
+                    self.images = self.images or images or ()
                     # Later runs of a chain repeat the request; the first one counts.
                     self.messages.setdefault(role, content)
                 case RunCompleted(subtype=subtype):

@@ -127,7 +127,7 @@ class StepHistory:
     def _add_message(self, event: MessageAdded) -> None:
         self.close_turn()
         if event.role == "user":
-            self.messages.append(Message(role="user", content=event.content))
+            self.messages.append(Message(role="user", content=event.content, images=event.images or ()))
         elif event.role == "assistant":
             calls = tuple(ToolCall(id=call.id, name=call.name, arguments=call.input) for call in event.tool_calls or ())
             self._is_interrupted = event.interrupted
@@ -160,7 +160,9 @@ class StepHistory:
         recorded = next(running, None)
         if recorded is None or (_can_repeat(recorded) and completed.status == "cancelled"):
             return
-        recorded.result = Message(role="tool", content=completed.output, tool_call_id=recorded.call.id)
+        recorded.result = Message(
+            role="tool", content=completed.output, tool_call_id=recorded.call.id, images=completed.images or ()
+        )
         recorded.fact = self._fact(recorded.call, completed)
         if recorded not in self.internal_calls:
             self.facts.append(recorded.fact)

@@ -72,6 +72,8 @@ def _run_blocks(number: int, run: RunView) -> Iterator[str]:
     resumes = f", resumes `{run.resumes}`" if run.resumes else ""
     yield f"`{run.run_id}`, {run.started_at}, {ending}{resumes}"
     yield "\n".join(f"> {line}".rstrip() for line in run.request.splitlines())
+    if run.images:
+        yield "\n".join(f"- {image.label}" for image in run.images)
     if run.steps:
         yield "### Plan"
         yield "\n".join(map(_plan_line, run.steps))
@@ -109,7 +111,8 @@ def _call_text(call: CallView) -> str:
     subject = next((str(call.input[name]) for name in _SUBJECT_ARGUMENTS if call.input.get(name)), "")
     invocation = f"$ {subject}" if call.name == "run_command" else f"{call.name} {subject}".rstrip()
     ending = "" if call.status == "ok" else f"\n[{call.status}, exit code {call.exit_code}]"
-    return f"{invocation}\n{call.output}".rstrip() + ending
+    shown = "".join(f"\n{image.label}" for image in call.images)
+    return f"{invocation}\n{call.output}".rstrip() + shown + ending
 
 
 def code_block(text: str, language: str) -> str:

@@ -5,7 +5,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from agent.protocol.events import StepCompleted
+from agent.protocol.events import MessageAdded, StepCompleted, ToolCompleted
 from agent.sessions.log.event_log import FileLog
 from agent.sessions.log.log_index import read_lines
 from agent.sessions.step_results import read_result
@@ -22,7 +22,8 @@ INVALID_LINE = "an incomplete or invalid line"
 NO_LINE_END = "the last line has no line feed"
 DAMAGED_RESULT = "damaged; the step will run again"
 MISSING_RESULT = "the result of a finished step is missing; the step will run again"
-DAMAGED_COPY = "a damaged copy of a file; `undo` cannot use it"
+DAMAGED_COPY = "a damaged copy of a file or image; `undo` and the model cannot use it"
+MISSING_IMAGE = "an image of the conversation is missing; the model will not see it again"
 STALE_SUMMARY = "does not match the log"
 _FOLDER_MODE, _FILE_MODE = 0o700, 0o600
 
@@ -50,6 +51,7 @@ def check_session(folder: SessionFolder, *, repair: bool = True) -> list[Problem
             *_check_log(folder, repair=repair),
             *_check_order(folder),
             *_check_results(folder, repair=repair),
+            *_check_images(folder),
             *_check_blobs(folder, repair=repair),
             *_check_summary(folder, repair=repair),
         ]
@@ -137,6 +139,16 @@ def _expected_keys(folder: SessionFolder) -> set[str]:
     return {
         event.key for event in events if isinstance(event, StepCompleted) and event.key and is_success(event.status)
     }
+
+
+def _check_images(folder: SessionFolder) -> Iterator[Problem]:
+    lines = (line for line in read_lines(folder.events) if b'"images": ' in line.raw)
+    events = [envelope.event for line in lines if (envelope := line.envelope())]
+    with_images = (event for event in events if isinstance(event, (MessageAdded, ToolCompleted)))
+    for name in sorted({image.sha256 for event in with_images for image in event.images or ()}):
+        path = folder.blobs / name
+        if not path.exists():
+            yield Problem(path=_relative_name(path, folder), what=MISSING_IMAGE, is_mended=False)
 
 
 def _check_blobs(folder: SessionFolder, *, repair: bool) -> Iterator[Problem]:

@@ -20,6 +20,7 @@ from agent.protocol.events import (
 from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.usage import Usage
 from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.image import Image
 from tooling.contract.result import FileChange
 
 
@@ -39,6 +40,7 @@ class CallView:
     exit_code: int | None = None
     output: str = ""
     output_file: str | None = None
+    images: tuple[Image, ...] = ()
     is_check: bool = False
 
 
@@ -88,6 +90,7 @@ class RunView:
     backend: str = ""
     resumes: str | None = None
     request: str = ""
+    images: tuple[Image, ...] = ()
     revisions: tuple[Revision, ...] = ()
     steps: tuple[StepView, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -119,6 +122,7 @@ def run_view(events: Sequence[Envelope]) -> RunView:
         backend=started.backend if started else "",
         resumes=started.resumes if started else None,
         request=next((text for e in events if (text := request_text(e))), ""),
+        images=next((e.event.images for e in events if isinstance(e.event, MessageAdded) and e.event.images), ()),
         revisions=tuple(Revision(revision=p.revision, reason=p.reason, diff=p.diff) for p in plans if p.diff),
         steps=_steps(plans, events),
         warnings=(
@@ -224,7 +228,13 @@ def _calls(events: Iterable[Envelope]) -> tuple[CallView, ...]:
             case ToolCompleted() as end:
                 index = next((n for n, call in enumerate(calls) if _is_pending(call, end)), None)
                 if index is not None:
-                    calls[index] = replace(calls[index], status=end.status, exit_code=end.exit_code, output=end.output)
+                    calls[index] = replace(
+                        calls[index],
+                        status=end.status,
+                        exit_code=end.exit_code,
+                        output=end.output,
+                        images=end.images or (),
+                    )
             case _:
                 pass
     return tuple(calls)

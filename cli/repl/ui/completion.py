@@ -11,6 +11,7 @@ from pathlib import Path
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
+from cli.repl.input import mention
 from cli.repl.slash_commands import Candidate, SlashCommand
 from cli.screen.colors import to_single_line
 
@@ -140,6 +141,6 @@ class ReplCompleter(Completer):
 
     def _paths(self, query: str) -> Iterable[Completion]:
         return [
-            Completion(f"@{name}", start_position=-len(query) - 1, display=to_single_line(name))
+            Completion(mention(name), start_position=-len(query) - 1, display=to_single_line(name))
             for name in self._files.find(query, _MAX_SHOWN)
         ]

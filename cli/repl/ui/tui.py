@@ -19,7 +19,7 @@ from prompt_toolkit.search import stop_search
 from agent.config.user_dirs import data_dir
 from agent.protocol.events import Envelope, RunCompleted
 from agent.vocabulary.plan import PlanStep
-from cli.repl.input import LargePastes, open_history
+from cli.repl.input import LargePastes, image_mentions, open_history
 from cli.repl.slash_commands import Candidate, SlashCommand
 from cli.repl.ui.approval_cards import ApprovalCards
 from cli.repl.ui.completion import FileIndex, ReplCompleter
@@ -245,7 +245,11 @@ class Tui:
     def paste(self, pasted: str) -> None:
         """Insert pasted text into the prompt."""
         # Invisible characters would be run or sent without having been read.
-        self.buffer.insert_text(self._pastes.add(strip_invisible(pasted)))
+        text = strip_invisible(pasted)
+        if mentions := image_mentions(text):
+            is_in_word = self.buffer.document.char_before_cursor.strip()
+            text = f" {mentions}" if is_in_word else mentions
+        self.buffer.insert_text(self._pastes.add(text))
 
     def clear_text(self) -> bool:
         """Clear the prompt; return False if it was empty."""

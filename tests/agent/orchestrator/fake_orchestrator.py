@@ -26,6 +26,7 @@ from agent.vocabulary.plan import Plan, PlanStep
 from agent.vocabulary.step import ExecutorProfile, ExecutorRequest, ExecutorResponse
 from agent.vocabulary.unfinished import UnfinishedRun
 from tooling.contract.context import ExecCtx
+from tooling.contract.image import Image
 from tooling.contract.question import Question
 
 EventJson = Mapping[str, object]
@@ -172,7 +173,7 @@ class _Planner:
         self._script = script
         self._later_plans = list(script.later_plans)
 
-    async def plan(self, request: str, context: str) -> PlanStream:
+    async def plan(self, request: str, context: str, images: tuple[Image, ...] = ()) -> PlanStream:
         for step in self._script.plan:
             yield step
             if self._script.plan_gap_s:

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.tooling.images.sample_images import png
 from tests.tooling.tool_harness import ToolHarness
+from tooling.files.blobs import BlobStore
 from tooling.files.file_diff import MAX_DIFF_CHARS, compute_change
 from tooling.files.resolve import missing_file
 from tooling.safety.secrets.nearest_match import ONLY_WHITESPACE_DIFFERS
@@ -259,3 +261,28 @@ async def test_tools_can_write_to_extra_folders(harness: ToolHarness, tmp_path: 
     args = {"path": str(extra / "a.txt"), "content": "x"}
     assert (await harness.executor.call_tool("write_file", args, ctx)).is_ok
     assert (await harness.executor.call_tool("write_file", args, harness.ctx())).meta.status == "blocked"
+
+
+async def test_reading_an_image_shows_it_whatever_its_name(harness: ToolHarness) -> None:
+    (harness.root / "plot.txt").write_bytes(png(40, 30))
+    result = await harness.call("read_file", path="plot.txt")
+    (image,) = result.images
+    assert (result.content, result.display) == (image.description, "Read plot.txt [image plot.txt 40x30]")
+    assert BlobStore(harness.blobs).read(image.sha256) == png(40, 30)
+
+
+async def test_reading_a_damaged_image_says_so(harness: ToolHarness) -> None:
+    (harness.root / "plot.png").write_bytes(png(40, 30)[:50])
+    result = await harness.call("read_file", path="plot.png")
+    assert (result.is_ok, result.content) == (
+        False,
+        "plot.png cannot be shown: the image is damaged or incomplete.",
+    )
+
+
+async def test_images_and_texts_are_read_in_one_call(harness: ToolHarness) -> None:
+    harness.write("a.txt", "one\n")
+    (harness.root / "plot.png").write_bytes(png(40, 30))
+    result = await harness.call("read_file", path="plot.png", more=["a.txt"])
+    (image,) = result.images
+    assert result.content == f"==> plot.png <==\n{image.description}\n\n==> a.txt (lines 1-1 of 1, 4 bytes) <==\none"

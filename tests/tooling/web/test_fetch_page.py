@@ -9,14 +9,18 @@ from pathlib import Path
 
 import pytest
 
+from tests.tooling.images.sample_images import png
 from tests.tooling.tool_harness import FakeUser, ToolHarness
 from tests.tooling.web.sample_documents import RSS, pdf
 from tests.tooling.web.site import Send, Site, SiteRequest, fake_resolver, http_response, redirect, response_head
 from tooling.approvals.policy import PolicyApprover
 from tooling.contract.action import ApprovalAnswer, Approver
 from tooling.contract.result import ToolResult
+from tooling.files.blobs import BlobStore
+from tooling.images.header import BROKEN
 from tooling.web.addresses.url_check import HAS_CREDENTIALS, NOT_PUBLIC, ONLY_HTTP
 from tooling.web.documents.read_document import not_text
+from tooling.web.fetch import image_too_large
 from tooling.web.fetch_result import (
     BEYOND_END,
     FAULT_HINTS,
@@ -193,9 +197,33 @@ async def test_an_error_status_is_reported_with_the_error_page(tmp_path: Path, s
 
 
 async def test_a_body_that_is_not_text_is_reported_and_not_shown(tmp_path: Path) -> None:
-    async with Site({"/": http_response(b"\x89PNG\r\n\x1a\n\0\0\0", kind="image/png")}) as site:
+    async with Site({"/": http_response(b"BM6\0\0\0\0\0\0\0\0", kind="image/bmp")}) as site:
         result = await fetch(tmp_path, site.url())
-    assert f"{UNREADABLE}: {not_text('image/png', 11)}." in result.content
+    assert f"{UNREADABLE}: {not_text('image/bmp', 11)}." in result.content
+
+
+async def test_an_image_is_shown_whatever_its_content_type(tmp_path: Path) -> None:
+    async with Site({"/a/plot.png": http_response(png(3136, 30), kind="text/html")}) as site:
+        result = await fetch(tmp_path, site.url("/a/plot.png"))
+    (image,) = result.images
+    assert image.label == "[image plot.png 1568x15]"
+    assert result.content == (
+        f'<web origin="{site.url("/a/plot.png")}">\nURL: {site.url("/a/plot.png")}\n\n{image.description}\n</web>'
+    )
+    assert BlobStore(tmp_path / "blobs").read(image.sha256) is not None
+
+
+async def test_a_damaged_image_is_reported(tmp_path: Path) -> None:
+    async with Site({"/": http_response(png(40, 30)[:50], kind="image/png")}) as site:
+        result = await fetch(tmp_path, site.url())
+    assert (result.images, f"{UNREADABLE}: {BROKEN}." in result.content) == ((), True)
+
+
+async def test_an_image_above_the_download_limit_is_reported(tmp_path: Path) -> None:
+    settings = replace(LOCAL, max_bytes=500)
+    async with Site({"/": http_response(png(40, 30) + bytes(1000), kind="image/png")}) as site:
+        result = await fetch(tmp_path, site.url(), settings)
+    assert f"{UNREADABLE}: {image_too_large(500)}." in result.content
 
 
 async def test_the_beginning_of_an_oversized_page_is_shown(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 from urllib.parse import urljoin
 
 from tooling.contract.fast_dataclass import dataclass
+from tooling.images.header import detect_media_type
 from tooling.web.documents.content_type import ContentKind, decode_text, detect_kind, media_type
 from tooling.web.html.hidden_unicode import strip_invisible
 
@@ -51,6 +52,11 @@ class ParsedDocument:
     hidden_count: int = 0
     note: str = ""
     problem: str = ""
+
+
+def is_image(raw: RawDocument) -> bool:
+    """Return whether a body is an image that a model can be shown."""
+    return raw.mode == "auto" and bool(detect_media_type(raw.body))
 
 
 def read_plain_ascii(raw: RawDocument) -> ParsedDocument | None:

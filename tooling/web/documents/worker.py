@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from typing import BinaryIO, get_args
 
 from tooling.contract.json_codec import encode
+from tooling.images.header import ImageProblem
+from tooling.images.prepare import prepare_image
 from tooling.web.documents.read_document import ParsedDocument, RawDocument, ReadMode, read_document
 from tooling.web.passages import find_passages
 
@@ -27,10 +29,18 @@ def main() -> None:
     os.dup2(2, 1)
     while (frame := read_frame(source)) is not None:
         head, body = frame
-        target.write(
-            _handle_passages(head, body) if head["job"] == "passages" else _handle_read(_raw_document(head, body))
-        )
+        target.write(_handle(head, body))
         target.flush()
+
+
+def _handle(head: Mapping[str, object], body: bytes) -> bytes:
+    match head["job"]:
+        case "passages":
+            return _handle_passages(head, body)
+        case "image":
+            return _handle_image(body)
+        case _:
+            return _handle_read(_raw_document(head, body))
 
 
 def encode_frame(head: object, body: bytes) -> bytes:
@@ -72,6 +82,16 @@ def _handle_passages(head: Mapping[str, object], body: bytes) -> bytes:
     max_chars = int(str(head["max_chars"]))
     found = find_passages(str(head["query"]), body.decode("utf-8", "replace"), max_chars=max_chars)
     return encode_frame({"passages": encode(found)}, b"")
+
+
+def _handle_image(body: bytes) -> bytes:
+    try:
+        prepared = prepare_image(body)
+    except (ImageProblem, MemoryError) as error:
+        return encode_frame({"problem": str(error) or "it is too large to be decoded"}, b"")
+    assert prepared is not None
+    data, header = prepared
+    return encode_frame(encode(header), data)
 
 
 def _set_rlimits() -> None:

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from tooling.contract.json_codec import decode
+from tooling.images.header import ImageHeader
 from tooling.web.documents.read_document import ParsedDocument, RawDocument, ReadMode
 from tooling.web.passages import Passage
 
@@ -49,6 +50,14 @@ class WorkerPool:
                 head, text = reply
                 return replace(decode(ParsedDocument, head, extra="ignore"), text=text.decode("utf-8", "replace"))
         return ParsedDocument(problem="it could not be parsed in time")
+
+    async def scale_image(self, data: bytes) -> tuple[bytes, ImageHeader] | str:
+        """Return an image scaled for models, or why there is none."""
+        reply = await self._run_job({"job": "image"}, data)
+        if reply is None:
+            return "it could not be decoded in time"
+        head, content = reply
+        return (content, decode(ImageHeader, head, extra="ignore")) if content else str(head["problem"])
 
     async def passages(self, query: str, text: str, max_chars: int) -> list[Passage]:
         """Return the passages of a text that match a query; none if the search times out."""

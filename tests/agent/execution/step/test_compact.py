@@ -1,6 +1,7 @@
 """Fitting long conversations into small context windows."""
 
 import asyncio
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -23,6 +24,9 @@ from tests.agent.execution.step_harness import (
     return_in_turn,
     text_reply,
 )
+from tooling.contract.image import Image
+
+SHOT = Image(sha256="0" * 64, media_type="image/png", width=40, height=30, size=100, name="shot.png")
 
 
 def tool_turns(turns: int, size: int) -> list[Message]:
@@ -100,6 +104,23 @@ async def test_the_request_survives_when_its_own_turns_are_summarized() -> None:
     shorter = await Compacting([request, *turns], "Much was done.").fit(5000)
     assert [message.content for message in shorter[:2]] == ["the request", f"{SUMMARY_PREFIX}Much was done."]
     assert shorter[-4:] == turns[-4:]
+
+
+async def test_old_images_are_left_out_and_their_line_says_how_to_see_them_again() -> None:
+    messages = tool_turns(6, 14)
+    messages[1] = replace(messages[1], images=(SHOT,))
+    shorter = await Compacting(messages).fit(1000)
+    line = (
+        "[14 characters and image shot.png 40x30 of x were left out here to save room; make the call again to see them]"
+    )
+    assert (shorter[1].content, shorter[1].images, shorter[2:]) == (line, (), messages[2:])
+
+
+async def test_images_of_earlier_requests_are_summarized_with_them() -> None:
+    said = [Message(role="user", content="what is it?", images=(SHOT,)), Message(role="assistant", content="a box")]
+    shorter = await Compacting([*said, Message(role="user", content="and now?")], "A box was seen.").fit(1000)
+    summary = Message(role="user", content=f"{SUMMARY_PREFIX}A box was seen.")
+    assert shorter == [summary, Message(role="user", content="and now?")]
 
 
 async def test_a_request_that_is_too_long_itself_gets_a_clear_message() -> None:

@@ -10,7 +10,21 @@ from agent.model.providers import Endpoint
 from agent.model.wire import anthropic_wire
 from agent.vocabulary.message import Message, ToolCall
 from tests.provider.client_harness import tool_schema
+from tooling.contract.image import Image
 
+SHOT = Image(sha256="aa", media_type="image/png", width=4, height=3, size=9, name="shot.png")
+PLOT = Image(sha256="bb", media_type="image/jpeg", width=4, height=3, size=9, name="plot.jpg")
+WITH_IMAGES = ModelRequest(
+    model="m",
+    messages=(
+        Message(role="user", content="what is it?", images=(SHOT,)),
+        Message(role="assistant", tool_calls=(ToolCall(id="c1", name="look"), ToolCall(id="c2", name="look"))),
+        Message(role="tool", tool_call_id="c1", content="image/jpeg 4x3", images=(PLOT,)),
+        Message(role="tool", tool_call_id="c2", content="text"),
+        Message(role="user", content="go on"),
+    ),
+    image_data={"aa": "QUE=", "bb": "QkI="},
+)
 ENDPOINT = Endpoint(
     provider="anthropic", wire="anthropic", base_url="https://api.anthropic.com/v1", key="k", model="claude-x"
 )
@@ -168,3 +182,24 @@ def test_the_url_is_completed() -> None:
 def test_key_and_version_are_sent_as_headers() -> None:
     assert anthropic_wire.headers(ENDPOINT) == {"anthropic-version": "2023-06-01", "x-api-key": "k"}
     assert anthropic_wire.headers(replace(ENDPOINT, key="")) == {"anthropic-version": "2023-06-01"}
+
+
+def test_images_are_blocks_also_inside_results() -> None:
+    shot = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "QUE="}}
+    plot = {"type": "image", "source": {"type": "base64", "media_type": "image/jpeg", "data": "QkI="}}
+    seen = [{"type": "text", "text": "image/jpeg 4x3"}, plot]
+    assert anthropic_wire.body(WITH_IMAGES, ENDPOINT)["messages"] == [
+        {"role": "user", "content": [shot, {"type": "text", "text": "what is it?", **CACHED}]},
+        {
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": id, "name": "look", "input": {}} for id in ("c1", "c2")],
+        },
+        {
+            "role": "user",
+            "content": [
+                {"type": "tool_result", "tool_use_id": "c1", "content": seen},
+                {"type": "tool_result", "tool_use_id": "c2", "content": "text"},
+                {"type": "text", "text": "go on", **CACHED},
+            ],
+        },
+    ]

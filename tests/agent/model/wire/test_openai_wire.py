@@ -9,7 +9,21 @@ from agent.model.providers import Endpoint
 from agent.model.wire import openai_wire
 from agent.vocabulary.message import Message, ToolCall
 from tests.provider.client_harness import tool_schema
+from tooling.contract.image import Image
 
+SHOT = Image(sha256="aa", media_type="image/png", width=4, height=3, size=9, name="shot.png")
+PLOT = Image(sha256="bb", media_type="image/jpeg", width=4, height=3, size=9, name="plot.jpg")
+WITH_IMAGES = ModelRequest(
+    model="m",
+    messages=(
+        Message(role="user", content="what is it?", images=(SHOT,)),
+        Message(role="assistant", tool_calls=(ToolCall(id="c1", name="look"), ToolCall(id="c2", name="look"))),
+        Message(role="tool", tool_call_id="c1", content="image/jpeg 4x3", images=(PLOT,)),
+        Message(role="tool", tool_call_id="c2", content="text"),
+        Message(role="user", content="go on"),
+    ),
+    image_data={"aa": "QUE=", "bb": "QkI="},
+)
 ENDPOINT = Endpoint(provider="openai", wire="openai", base_url="https://x/v1", key="k", model="gpt-4o")
 CONVERSATION = ModelRequest(
     model="openai/gpt-4o",
@@ -138,3 +152,27 @@ def test_a_key_is_sent_as_a_bearer_token() -> None:
 def test_a_base_url_with_the_full_path_is_unchanged() -> None:
     assert openai_wire.url(ENDPOINT) == "https://x/v1/chat/completions"
     assert openai_wire.url(replace(ENDPOINT, base_url="https://x/chat/completions")) == "https://x/chat/completions"
+
+
+def test_images_are_data_urls_and_those_of_tools_follow_the_results_of_their_turn() -> None:
+    shot = {"type": "image_url", "image_url": {"url": "data:image/png;base64,QUE="}}
+    plot = {"type": "image_url", "image_url": {"url": "data:image/jpeg;base64,QkI="}}
+    call = {"type": "function", "function": {"name": "look", "arguments": "{}"}}
+    assert openai_wire.body(WITH_IMAGES, ENDPOINT)["messages"] == [
+        {"role": "user", "content": [{"type": "text", "text": "what is it?"}, shot]},
+        {"role": "assistant", "content": None, "tool_calls": [{"id": "c1", **call}, {"id": "c2", **call}]},
+        {"role": "tool", "content": "image/jpeg 4x3", "tool_call_id": "c1"},
+        {"role": "tool", "content": "text", "tool_call_id": "c2"},
+        {
+            "role": "user",
+            "content": [{"type": "text", "text": "The images of the tool results above, in their order:"}, plot],
+        },
+        {"role": "user", "content": "go on"},
+    ]
+
+
+def test_images_of_the_last_results_end_the_request() -> None:
+    request = replace(WITH_IMAGES, messages=WITH_IMAGES.messages[:4])
+    messages = openai_wire.body(request, ENDPOINT)["messages"]
+    assert isinstance(messages, list)
+    assert [message["role"] for message in messages] == ["user", "assistant", "tool", "tool", "user"]

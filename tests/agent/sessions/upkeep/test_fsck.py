@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent.protocol.codec import to_line
-from agent.protocol.events import Envelope, StepCompleted
+from agent.protocol.events import Envelope, MessageAdded, StepCompleted
 from agent.sessions.log.event_log import FileLog, read_events
 from agent.sessions.step_results import StepResultStore
 from agent.sessions.store import SessionFolder, SessionLock
@@ -17,9 +17,11 @@ from agent.sessions.views.session_summary import read_session
 from agent.vocabulary.errors import SessionBusy
 from agent.vocabulary.step import ExecutorResponse
 from tests.agent.sessions.past_runs import completed_run, run_start, write_run
+from tooling.contract.image import Image
 from tooling.files.blobs import BlobStore
 
 KEY = "a" * 64
+SHOT = Image(sha256="b" * 64, media_type="image/png", width=4, height=3, size=9, name="shot.png")
 
 
 @pytest.fixture
@@ -173,3 +175,11 @@ def test_a_running_session_is_not_checked(folder: SessionFolder) -> None:
     with pytest.raises(SessionBusy):
         check_session(folder)
     lock.release()
+
+
+def test_an_image_that_the_log_names_must_be_stored(folder: SessionFolder) -> None:
+    log = FileLog(folder.events)
+    asked = MessageAdded(role="user", content="look", images=(SHOT,))
+    log.append(to_line(Envelope(seq=100, ts="t", session_id="s", run_id="run-20250101120000-aaaaaa", event=asked)))
+    log.close()
+    assert (f"blobs/{SHOT.sha256}", fsck.MISSING_IMAGE, False) in check_problems(folder)

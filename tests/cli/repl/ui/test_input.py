@@ -10,6 +10,7 @@ from tests.cli.repl.terminal_session import ENTER, ESC, TAB, UP, OpenTerminal, T
 from tests.cli.repl.test_conversation import events, reply_to
 from tests.cli.terminal_user import answer
 from tests.programs import needs
+from tests.tooling.images.sample_images import png
 
 pytestmark = pytest.mark.slow
 MODEL_HELP = next(command.help for command in COMMANDS if command.name == "model")
@@ -40,6 +41,33 @@ def test_pasted_lines_are_one_request(open_terminal: OpenTerminal) -> None:
     terminal.send(ENTER)
     terminal.wait_for("Understood.")
     assert request(terminal) == "one\ntwo\nthree"
+
+
+def test_a_dragged_image_is_attached_and_named_on_the_screen(open_terminal: OpenTerminal) -> None:
+    terminal = open_terminal(answer("A gray box."))
+    (terminal.folder / "my shot.png").write_bytes(png(40, 30))
+    terminal.wait_ready()
+    terminal.send(f"what is\x1b[200~'{terminal.folder}/my shot.png'\x1b[201~?")
+    terminal.wait_for('my shot.png" ?')
+    terminal.send(ENTER)
+    terminal.wait_for("A gray box.")
+    assert "[image my shot.png 40x30]" in terminal.full_text()
+    assert request(terminal) == f'what is @"{terminal.folder}/my shot.png" ?'
+
+
+def test_tab_completes_an_image_and_the_mention_attaches_it(open_terminal: OpenTerminal) -> None:
+    terminal = open_terminal(answer("A gray box."))
+    (terminal.folder / "my shot.png").write_bytes(png(40, 30))
+    terminal.wait_ready()
+    terminal.send("what is @my")
+    terminal.wait_for(" my shot.png")
+    terminal.send(TAB)
+    terminal.wait_for('@"my shot.png"')
+    terminal.send(ENTER)
+    terminal.pause()
+    terminal.send(ENTER)
+    terminal.wait_for("A gray box.")
+    assert "[image my shot.png 40x30]" in terminal.full_text()
 
 
 def test_history_persists_between_sessions(open_terminal: OpenTerminal) -> None:

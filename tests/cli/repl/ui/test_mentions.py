@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.repl.input import SECRETS, find_mentions
+from cli.repl.input import SECRETS, find_mentions, image_mentions
+from tests.tooling.images.sample_images import png
 
 
 @pytest.fixture
@@ -19,8 +20,37 @@ def folder(tmp_path: Path) -> Path:
 
 def test_mentioned_files_are_attached_once(folder: Path) -> None:
     mentions = find_mentions(f"compare @a.txt with @a.txt and @../other/log.txt, mail me@a.txt, {folder}/a.txt", folder)
-    assert (mentions.files, mentions.refused) == ((folder / "a.txt",), ())
-    assert find_mentions("see @../other/log.txt", folder).files == (folder / "../other/log.txt",)
+    assert (mentions.files, mentions.refused) == ((folder / "a.txt", folder / "../other/log.txt"), ())
+
+
+def test_a_mention_may_be_quoted_and_may_end_a_sentence(folder: Path) -> None:
+    (folder / "my shot.png").write_bytes(png())
+    for request in ("what is in @a.txt?", "(see @a.txt)", 'look at @"a.txt"', "@'a.txt': why?"):
+        assert find_mentions(request, folder).files == (folder / "a.txt",)
+    assert find_mentions('what is in @"my shot.png"?', folder).files == (folder / "my shot.png",)
+
+
+@pytest.mark.parametrize(
+    ("pasted", "typed"),
+    [
+        ("{}/shot.png", "@{}/shot.png "),
+        ("{}/shot.png\n", "@{}/shot.png "),
+        ("'{}/my shot.png' ", '@"{}/my shot.png" '),
+        ("{}/my\\ shot.png", '@"{}/my shot.png" '),
+        ("file://{}/my%20shot.png", '@"{}/my shot.png" '),
+        ("{}/shot.png {}/my\\ shot.png", '@{}/shot.png @"{}/my shot.png" '),
+        ("look at {}/shot.png", None),
+        ("{}/a.txt", None),
+        ("{}/missing.png", None),
+        ("shot.png", None),
+        ("it's", None),
+        ("", None),
+    ],
+)
+def test_a_dragged_image_becomes_a_mention(folder: Path, pasted: str, typed: str | None) -> None:
+    for name in ("shot.png", "my shot.png"):
+        (folder / name).write_bytes(png())
+    assert image_mentions(pasted.replace("{}", str(folder))) == (typed and typed.replace("{}", str(folder)))
 
 
 @pytest.mark.parametrize("name", [".env", "../other/id_rsa", "ABSOLUTE"])

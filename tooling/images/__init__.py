@@ -1,0 +1,1 @@
+"""Images for models: recognize, check, scale and store them."""
