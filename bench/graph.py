@@ -22,7 +22,7 @@ def graph() -> list[BenchResult]:
     pace = Pace(head_s=LATENCY_S)
     lifetimes: dict[int, list[float]] = {steps: [] for steps in LIMITS}
     with tempfile.TemporaryDirectory() as name, ThreadedProvider(pace=pace) as provider:
-        home = Home(Path(name), provider)
+        home = Home(Path(name), provider, planning="always")
 
         def span(steps: int) -> float:
             provider.reply(plan(steps), *[DONE] * (steps + 1))

@@ -25,7 +25,7 @@ _POLL_S = 0.005
 def one_shot() -> list[BenchResult]:
     """Measure the peak of a run with a plan, one step, one command and an answer."""
     with tempfile.TemporaryDirectory() as name, ThreadedProvider() as provider:
-        home = Home(Path(name), provider)
+        home = Home(Path(name), provider, planning="always")
         peaks: list[float] = []
         for _ in range(SHORT_RUNS):
             provider.reply(plan(1), command("true"), DONE)
@@ -50,7 +50,7 @@ def long_run() -> list[BenchResult]:
         # Repeating the identical call would trigger stall detection.
         calls = [next_call(command(f"{ONE_MEGABYTE_OF_LINES}; true {number}")) for number in range(TURNS)]
         provider.reply(plan(1), *calls, next_call(DONE))
-        home = Home(Path(name), provider)
+        home = Home(Path(name), provider, planning="always")
         flags = ("--approval-mode", "yolo", "--max-turns", str(TURNS + 1))
         peak = _peak(home, *flags, on_start=pids.append)
         _check(provider.requests)

@@ -47,9 +47,9 @@ class ProcessRun:
 
 
 class Home:
-    """A temporary home of a user without keys or settings."""
+    """A temporary home of a user without keys or settings; `planning` is for benches whose provider plays a planner."""
 
-    def __init__(self, folder: Path, provider: ThreadedProvider | None = None) -> None:
+    def __init__(self, folder: Path, provider: ThreadedProvider | None = None, *, planning: str = "auto") -> None:
         self.folder = folder
         self._provider = provider
         self.environ = {
@@ -57,6 +57,7 @@ class Home:
             "HOME": str(folder),
             "AGENT_SANDBOX": str(folder / "data"),
             "LANG": "C.UTF-8",
+            "AGENT_PLANNING": planning,
         }
         if provider:
             self.environ |= {"AGENT_API_BASE": provider.base_url, "AGENT_API_KEY": "sk-0123456789abcdef"}

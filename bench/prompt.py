@@ -132,7 +132,7 @@ def typing() -> list[BenchResult]:
     text = (WORDS * tokens)[: tokens * _TOKEN_CHARS]
     stream = Reply(text=text, fragment_chars=_TOKEN_CHARS, pace=Pace(between_s=1 / TOKENS_PER_SECOND))
     with tempfile.TemporaryDirectory() as name, ThreadedProvider(otherwise=DONE) as provider:
-        home = Home(Path(name), provider)
+        home = Home(Path(name), provider, planning="always")
         provider.reply(plan(STEPS), *[stream] * STEPS)
         with open_session(home, AGENT) as session:
             session.wait_for(READY)

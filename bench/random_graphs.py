@@ -51,7 +51,7 @@ class _Walk:
 
     def __init__(self, *, folder: Path, provider: ThreadedProvider) -> None:
         self._provider = provider
-        self._home = Home(folder, provider)
+        self._home = Home(folder, provider, planning="always")
         self._body, self._graph = folder / "body.json", folder / "graph.json"
 
     def ours(self, steps: _Steps) -> float:
@@ -77,7 +77,7 @@ def streamed_plan() -> list[BenchResult]:
     steps = [_step(number, ()) for number in range(EARLY_STEPS)]
     slow = Text(json.dumps({"steps": steps}), pace=Pace(between_s=BETWEEN_FRAGMENTS_S))
     with tempfile.TemporaryDirectory() as name, ThreadedProvider() as provider:
-        home = Home(Path(name), provider)
+        home = Home(Path(name), provider, planning="always")
         for number in range(EARLY_ROUNDS + 1):
             provider.reply(slow, *[DONE] * (EARLY_STEPS + 1))
             share = _share(home.agent_run())

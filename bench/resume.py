@@ -40,7 +40,7 @@ RUN, MODEL, REQUEST = "run-20250101120000-abcdef", "openai/bench-model", "do wha
 def resume() -> list[BenchResult]:
     """Measure the time to the first request of `agent resume` against `agent run`."""
     with tempfile.TemporaryDirectory() as name, ThreadedProvider(otherwise=DONE) as provider:
-        home = Home(Path(name), provider)
+        home = Home(Path(name), provider, planning="always")
         saved = Path(name, "saved")
         folder = SessionStore(_make_data_dir(Path(name))).open("long")
         count = _write_interrupted_session(folder)

@@ -45,7 +45,7 @@ def first_bodies() -> list[BenchResult]:
 
 def _loops(runs: int = RUNS) -> list[ProcessRun]:
     with tempfile.TemporaryDirectory() as name, ThreadedProvider() as provider:
-        home = Home(Path(name), provider)
+        home = Home(Path(name), provider, planning="always")
         finished: list[ProcessRun] = []
         for _ in range(runs):
             # Repeating the identical call would trigger stall detection.

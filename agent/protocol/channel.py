@@ -27,6 +27,7 @@ from agent.protocol.events import (
     StepCompleted,
     StepStarted,
     ToolCompleted,
+    ToolOutput,
     ToolStarted,
 )
 from agent.protocol.masking import mask_strings
@@ -35,6 +36,7 @@ from tooling.contract.result import CANCELLED
 from tooling.safety.secrets.redact import Redactor
 
 DELTA_BACKLOG = 512
+LIVE_LINES = 5
 
 
 class EventLog(Protocol):
@@ -235,6 +237,10 @@ class Channel:
             event = replace(event, content=stream.feed(event.content))
             if not event.content:
                 return
+        elif isinstance(event, ToolOutput):
+            event = replace(event, text=self._live_lines(event.text))
+            if not event.text:
+                return
         self._enqueue(event, step_id, attempt, None)
 
     async def close(self) -> None:
@@ -274,6 +280,14 @@ class Channel:
             if rest := self._fragments.pop(key).flush():
                 _, attempt, role = key
                 self._enqueue(MessageAdded(role=role, content=rest, delta=True), step_id, attempt, None)
+
+    def _live_lines(self, output: str) -> str:
+        """Return the last lines of an output, masked together with those before them: a key has many lines."""
+        if self._redactor:
+            # A key that has not ended yet is not recognized; all others end with a line.
+            text = f"{output}\n"
+            output = self._redactor.redact(text[: self._redactor.safe_length(text)])
+        return "\n".join(output.splitlines()[-LIVE_LINES:])
 
     def _redact(self, envelope: Envelope) -> Envelope:
         """Return the event with every secret masked."""

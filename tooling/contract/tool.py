@@ -44,7 +44,8 @@ class ToolSpec:
 
     def to_openai_tool(self) -> dict[str, object]:
         """Return the function schema that all providers understand."""
-        function = {"name": self.name, "description": self.description, "parameters": self.parameters}
+        parameters = _without_defaults(self.parameters)
+        function = {"name": self.name, "description": self.description, "parameters": parameters}
         return {"type": "function", "function": function}
 
 
@@ -110,6 +111,14 @@ class Tool(ABC, Generic[P]):
 
 # Any tool, whatever its parameter class: for collections of tools.
 AnyTool: TypeAlias = Tool[Any]
+
+
+def _without_defaults(schema: object) -> object:
+    """Leave out of a schema what every request would pay for and no model needs: calls are checked here anyway."""
+    if isinstance(schema, Mapping):
+        is_default = {"additionalProperties": False, "required": []}
+        return {key: _without_defaults(value) for key, value in schema.items() if is_default.get(key, ...) != value}
+    return [_without_defaults(item) for item in schema] if isinstance(schema, (list, tuple)) else schema
 
 
 def schema_name(schema: Mapping[str, object]) -> str:

@@ -17,8 +17,8 @@ from tooling.contract.tool import ToolExecutor, ToolSpec, schema_name
 from tooling.output import decode_output, sanitize_output
 
 _LIVE_INTERVAL_S = 0.1
-_LIVE_LINES = 5
-_LIVE_BYTES = 2_000
+# Much more than is shown: a key of many lines is recognized only as a whole.
+_LIVE_BYTES = 32_000
 
 
 @dataclass(slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class _RunningCall:
 
 
 class LiveOutput:
-    """Takes the output of a call as it arrives and reports its last complete lines, at most ten times a second.
+    """Takes the output of a call as it arrives and reports its complete lines, at most ten times a second.
 
     Only complete lines: a secret that has arrived in part would not be recognized.
     """
@@ -66,13 +66,13 @@ class LiveOutput:
             self._timer.cancel()
 
     def flush(self) -> None:
-        """Report the last complete lines now."""
+        """Report the complete lines now; the channel delivers the last ones."""
         self._timer = None
         # A progress bar ends its line with a carriage return; the first line may have lost its beginning.
         lines = self._tail.replace(b"\r", b"\n").split(b"\n")[:-1]
         is_cut = len(self._tail) == _LIVE_BYTES
-        shown = [line for line in lines[is_cut:] if line.strip()][-_LIVE_LINES:]
-        if text := sanitize_output(decode_output(b"\n".join(shown))):
+        complete = b"\n".join(line for line in lines[is_cut:] if line.strip())
+        if text := sanitize_output(decode_output(complete)):
             self._report(text)
 
 

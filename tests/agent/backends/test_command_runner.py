@@ -51,6 +51,21 @@ async def sh(
         return await runner.run(request)
 
 
+async def test_output_is_reported_while_the_command_runs(runner: CommandRunner, tmp_path: Path) -> None:
+    parts: list[bytes] = []
+
+    def take(data: bytes) -> None:
+        parts.append(data)
+        (tmp_path / "seen").touch()
+
+    # It ends only because its first line was reported before its end.
+    command = "echo first; until [ -e seen ]; do sleep 0.05; done; echo second"
+    request = CommandRequest(argv=("bash", "-c", command), cwd=tmp_path, timeout_s=HANG_S, on_output=take)
+    found = await runner.run(request)
+    assert (found.exit_code, found.timed_out) == (0, False)
+    assert b"".join(parts) == found.output == b"first\nsecond\n"
+
+
 async def test_output_and_exit_code_are_returned(runner: CommandRunner, tmp_path: Path) -> None:
     found = await sh(runner, "pwd; echo problem >&2; exit 3", tmp_path)
     assert (found.exit_code, found.output) == (3, f"{tmp_path}\nproblem\n".encode())

@@ -1,4 +1,4 @@
-"""The first request with tools as three servers get it; `python -m tests.agent.prompts.first_request` saves it.
+"""The first request as three servers get it; `python -m tests.agent.prompts.first_request` saves it.
 
 The snapshots show what a change of a prompt, a tool or the opening sends.
 """
@@ -14,20 +14,20 @@ from tests.provider.threaded import ThreadedProvider
 
 SNAPSHOTS = Path(__file__).with_name("snapshots")
 MODELS = {"openai": "openai/test-model", "anthropic": "anthropic/test-model", "local": "llamacpp/test-model"}
-_PLAN = '{"steps": [{"id": "s1", "title": "Fix it", "instruction": "Fix the bug in area.py."}]}'
 _ENVIRONMENT = re.compile(r"(?s)<environment>.*?</environment>")
 
 
 def capture(user: User, model: str) -> dict[str, object]:
-    """Run a task against a local server and return the first request that offers tools."""
+    """Run a task against a local server and return its first request."""
     project = user.home / "project"
     project.mkdir()
     for name in ("area.py", "README.md", "test_area.py"):
         (project / name).touch()
-    with ThreadedProvider(Text(_PLAN), Text("Done."), Text("Done.")) as provider:
+    with ThreadedProvider(Text("Done."), Text("Done.")) as provider:
         address = ("--set", f"api_base={provider.base_url}", "--set", "api_key=sk-test")
-        user.agent("run", "Fix the bug in area.py.", "--model", model, *address, "--bare", "-C", str(project))
-    return next(request.body for request in provider.requests if request.body.get("tools"))
+        words = ("run", "Fix the bug in area.py.", "--planning", "auto", "--model", model, *address)
+        user.agent(*words, "--bare", "-C", str(project))
+    return provider.requests[0].body
 
 
 def snapshot(body: dict[str, object]) -> str:

@@ -140,6 +140,18 @@ async def test_a_token_is_masked_in_every_field_of_an_event() -> None:
     assert plain.event == MessageAdded(role="assistant", content="d670460b4b4aece5915caf5c68d12f560a9fe3e4")
 
 
+@pytest.mark.parametrize("end", ["", "\n-----END RSA PRIVATE KEY-----"])
+async def test_the_live_output_of_a_command_is_masked_with_the_lines_before_it(end: str) -> None:
+    channel = make_channel(redactor=Redactor())
+    subscription = channel.subscribe()
+    body = "\n".join(["MIIEpAIBAAKCAQEA" * 4] * 40)
+    output = f"one\ntwo\n-----BEGIN RSA PRIVATE KEY-----\n{body}{end}"
+    channel.emit(ToolOutput(tool_id="1", text=output), step_id="a")
+    await channel.close()
+    (shown,) = [envelope.event.text for envelope in await collect(subscription)]  # type: ignore[attr-defined]
+    assert "two" in shown and "MIIE" not in shown
+
+
 async def test_an_approval_request_masks_only_known_secrets() -> None:
     channel = make_channel(redactor=Redactor(("sk-SENTINEL",)))
     command = "curl https://me:$(id)@example.org -H 'x: sk-SENTINEL'"
