@@ -5,9 +5,9 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.cli.run.test_resume import STREAM, is_event, run_until
 
 from agent.model.vision import cannot_see
+from tests.cli.run.resume.test_resume import STREAM, is_event, run_until
 from tests.cli.terminal_user import ProgramResult, User, answer, plan, step, step_call
 from tests.provider.replies import Calls, Text
 from tests.provider.threaded import ThreadedProvider

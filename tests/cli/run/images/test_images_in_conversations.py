@@ -5,9 +5,9 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.cli.run.test_resume import is_event, run_until
 
 from tests.cli.run.images.test_attached_images import DATA, run, sent
+from tests.cli.run.resume.test_resume import is_event, run_until
 from tests.cli.terminal_user import User
 from tests.provider.replies import Calls, Text
 from tests.provider.threaded import ThreadedProvider
