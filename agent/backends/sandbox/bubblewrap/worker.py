@@ -113,6 +113,9 @@ class Worker:
         kind, *numbers = data.split() or (b"",)
         if kind == READY:
             self._set_limits(next(_CREDENTIALS.unpack(found)[0] for _, _, found in ancillary))
+        elif kind == EXITED and self.exited.done():
+            # Killing what the command left behind has hit the process forked ahead for the next one.
+            pass
         elif kind == EXITED:
             code, is_empty = map(int, numbers)
             self.exit_code = code if code >= 0 else _SIGNAL_EXIT_BASE - code

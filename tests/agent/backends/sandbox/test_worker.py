@@ -1,0 +1,22 @@
+"""The channel to a worker: what its messages mean."""
+
+import asyncio
+import socket
+
+from agent.backends.sandbox.bubblewrap.worker import Worker
+from agent.backends.sandbox.process_limits import WorkerLimits
+from agent.backends.sandbox.types import ResourceLimits
+
+
+async def test_the_exit_code_is_that_of_the_command_although_the_next_process_was_killed_with_its_leftovers() -> None:
+    outside, inside = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    worker = Worker(outside, WorkerLimits(ResourceLimits(), None))
+    with inside:
+        for message in (b"exited 0 0", b"empty", b"exited -9 1"):
+            inside.send(message)
+        await asyncio.wait_for(worker.empty, 10)
+        inside.send(b"failed 5")
+        while worker.error is None:
+            await asyncio.sleep(0)
+        assert worker.exit_code == 0
+        await worker.retire()
