@@ -141,8 +141,8 @@ def _describe_network(known: Surroundings) -> str:
 
 def _describe_time(known: Surroundings) -> str:
     return (
-        f"a command is stopped after {known.command_timeout_s:g} s unless it gets timeout_s, and what it started "
-        "with & ends with it; servers, watchers and other long work need background"
+        f"a command is stopped after {known.command_timeout_s:g} s unless it gets timeout_s; servers, watchers and "
+        "other long work need background"
     )
 
 

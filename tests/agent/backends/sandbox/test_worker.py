@@ -14,9 +14,7 @@ async def test_the_exit_code_is_that_of_the_command_although_the_next_process_wa
     with inside:
         for message in (b"exited 0 0", b"empty", b"exited -9 1"):
             inside.send(message)
-        await asyncio.wait_for(worker.empty, 10)
-        inside.send(b"failed 5")
-        while worker.error is None:
-            await asyncio.sleep(0)
-        assert worker.exit_code == 0
-        await worker.retire()
+    # Finished by the end of the channel, after all messages.
+    await asyncio.wait_for(worker.ready, 10)
+    assert (worker.is_lost, worker.exit_code) == (True, 0)
+    await worker.retire()
