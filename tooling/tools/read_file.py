@@ -12,6 +12,7 @@ from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.image import Image
 from tooling.contract.json_codec import schema_of
 from tooling.contract.result import ToolError, ToolResult, error_result
+from tooling.contract.secrets import Secrets
 from tooling.contract.tool import Tool, ToolSpec
 from tooling.files.regular_file import open_text
 from tooling.images.prepare import image_result
@@ -20,6 +21,8 @@ from tooling.output import decode_output
 MAX_LINES = 2000
 MAX_PAGE_CHARS = 50_000
 MIN_PAGE_CHARS = 1000
+# Longer than any private key: a secret that begins further up is not recognized.
+_BEFORE_BYTES = 16_000
 # The total number of lines is only for the notice; a huge file is not read to its end for it.
 MAX_COUNTED_BYTES = 64_000_000
 
@@ -86,15 +89,15 @@ class ReadFile(Tool[ReadFileParams]):
     async def run(self, params: ReadFileParams, ctx: ExecCtx) -> ToolResult:
         """Return the pages and, where there is more, the offset to continue with; images are shown."""
         if len(params.ranges) > 1:
-            return await asyncio.to_thread(_read_several, params.ranges, ctx)
+            return await asyncio.to_thread(_read_several, params.ranges, ctx, self._services.secrets)
         path = params.ranges[0].path
         if image := await asyncio.to_thread(image_result, path, ctx):
             return image
-        page = await asyncio.to_thread(_read, params.ranges[0], ctx, MAX_PAGE_CHARS)
+        page = await asyncio.to_thread(_read, params.ranges[0], ctx, MAX_PAGE_CHARS, self._services.secrets)
         return ToolResult(page.text + _more_notice(page), display=f"Read {path} ({page.last - page.first + 1} lines)")
 
 
-def _read_several(ranges: tuple[_Range, ...], ctx: ExecCtx) -> ToolResult:
+def _read_several(ranges: tuple[_Range, ...], ctx: ExecCtx, secrets: Secrets) -> ToolResult:
     """Read several files into one result; one that cannot be read does not hide the others."""
     sections: list[str] = []
     images: list[Image] = []
@@ -106,7 +109,7 @@ def _read_several(ranges: tuple[_Range, ...], ctx: ExecCtx) -> ToolResult:
                 images += shown.images
                 sections.append(f"==> {part.path} <==\n{shown.content}")
                 continue
-            page = _read(part, ctx, max(remaining // (len(ranges) - index), MIN_PAGE_CHARS))
+            page = _read(part, ctx, max(remaining // (len(ranges) - index), MIN_PAGE_CHARS), secrets)
             remaining -= len(page.text)
             sections.append(f"==> {part.path} ({_describe_page(page)}) <==\n{page.text.rstrip()}{_more_notice(page)}")
         except ToolError as error:
@@ -118,26 +121,36 @@ def _read_several(ranges: tuple[_Range, ...], ctx: ExecCtx) -> ToolResult:
     return ToolResult(text, display=display, images=tuple(images))
 
 
-def _read(part: _Range, ctx: ExecCtx, max_chars: int) -> _Page:
+def _read(part: _Range, ctx: ExecCtx, max_chars: int, secrets: Secrets) -> _Page:
     first = max(part.offset, 1)
     file, target = open_text(part.path, ctx)
     with file:
-        skipped = _skip_lines(file, first - 1)
+        skipped, before = _skip_lines(file, first - 1)
         if skipped < first - 1:
             raise ToolError(f"{target.display_path} has {skipped} lines; offset {first} is beyond its end.")
-        return _read_page(file, first, min(max(part.limit, 1), MAX_LINES), max_chars)
+        page = _read_page(file, first, min(max(part.limit, 1), MAX_LINES), max_chars)
+    return page._replace(text=_mask_begun(decode_output(before), page.text, secrets)) if before else page
 
 
-def _skip_lines(file: io.BufferedReader, lines: int) -> int:
-    skipped = 0
+def _mask_begun(before: str, text: str, secrets: Secrets) -> str:
+    """Mask the rest of a secret that begins before a page, such as a private key: alone it looks like any text."""
+    if not any(start < len(before) < end for start, end in secrets.find_secrets(before + text)):
+        return text
+    return "\n".join(secrets.mask_lines(before + text).split("\n")[before.count("\n") :])
+
+
+def _skip_lines(file: io.BufferedReader, lines: int) -> tuple[int, bytes]:
+    """Skip lines; return how many there were, and the end of what was skipped."""
+    skipped, before = 0, b""
     while skipped < lines:
         chunk = file.readline(MAX_PAGE_CHARS)
         if not chunk:
             break
+        before = (before + chunk)[-_BEFORE_BYTES:]
         # The last line counts even without a line feed.
         if chunk.endswith(b"\n") or not file.peek(1):
             skipped += 1
-    return skipped
+    return skipped, before
 
 
 def _read_page(file: io.BufferedReader, first: int, limit: int, max_chars: int) -> _Page:

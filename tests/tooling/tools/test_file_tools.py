@@ -157,6 +157,20 @@ async def test_a_long_file_is_read_page_by_page(harness: ToolHarness) -> None:
     assert beyond.content == "long.txt has 5000 lines; offset 6000 is beyond its end."
 
 
+@pytest.mark.parametrize(
+    "ranges", [{"offset": 3}, {"offset": 4, "limit": 1}, {"offset": 1, "limit": 1, "more": ["k.txt:3-4"]}]
+)
+async def test_a_page_that_begins_inside_a_private_key_is_masked(
+    harness: ToolHarness, ranges: dict[str, object]
+) -> None:
+    key = "-----BEGIN PRIVATE KEY-----\nMIIEvQ\nxyzABC\n-----END PRIVATE KEY-----"
+    harness.write("k.txt", f"first\n{key}\nlast\n")
+    seen = (await harness.call("read_file", path="k.txt", **ranges)).content
+    assert "MIIEvQ" not in seen and "xyzABC" not in seen
+    assert "[REDACTED]" in seen
+    assert (await harness.call("read_file", path="k.txt", offset=6)).content == "last\n"
+
+
 async def test_several_files_and_ranges_are_read_in_one_call(harness: ToolHarness) -> None:
     harness.write("long.txt", "".join(f"line {n}\n" for n in range(1, 101)))
     harness.write("b.txt", "b\n")
