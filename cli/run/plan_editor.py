@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -26,8 +25,6 @@ from cli.run.progress import print_stderr
 from tooling.tool_catalog import load_catalog
 
 DEFAULT_EDITOR = "vi"
-# A signal sent while the editor was open may be handled shortly after it has closed.
-_SIGNAL_DELAY_S = 0.2
 EDITOR_HINT = "set VISUAL or EDITOR to your editor"
 HEADER = (
     "",
@@ -62,7 +59,8 @@ class PlanEditor:
         self._ask = ask
         self._report = report
         self._running: subprocess.Popen[bytes] | None = None
-        self._closed_at = float("-inf")
+        # Whether the user is asked what to do with an invalid plan.
+        self.is_asking = False
 
     def edit(self, steps: Sequence[PlanStep], request: str) -> tuple[PlanStep, ...]:
         """Return the edited steps, or raise EditCancelled if there is nothing to run."""
@@ -85,11 +83,6 @@ class PlanEditor:
             if not is_edit_saved:
                 shutil.rmtree(folder, ignore_errors=True)
 
-    @property
-    def is_open(self) -> bool:
-        """Whether the editor is open, or was when a signal handled only now was sent."""
-        return self._running is not None or time.monotonic() - self._closed_at < _SIGNAL_DELAY_S
-
     def stop(self) -> None:
         """Terminate the editor if it is still open."""
         if running := self._running:
@@ -103,7 +96,6 @@ class PlanEditor:
                 # No shell in between: it would receive Ctrl-C along with the editor and exit.
                 self._running = subprocess.Popen([*shlex.split(self._editor), str(path)], stdout=out)
                 code = self._running.wait()
-                self._closed_at = time.monotonic()
                 self._running = None
         except (OSError, ValueError) as error:
             problem = f"could not start the editor {self._editor!r}, nothing was run: {error}"
@@ -124,10 +116,13 @@ class PlanEditor:
         return plan.steps
 
     def _should_retry(self) -> bool:
+        self.is_asking = True
         try:
             return self._ask(RETRY_PROMPT).strip().lower() in ("", "y", "yes")
         except EOFError:
             return False
+        finally:
+            self.is_asking = False
 
 
 def _ask(question: str) -> str:
@@ -188,19 +183,24 @@ class PlanReview:
         self._settings = settings
         self._request = request
         self._editor = PlanEditor(plan_capabilities(settings), environ)
+        self._is_editing = False
 
     @property
     def is_open(self) -> bool:
         """Whether the editor has the terminal, so that Ctrl-C is meant for it."""
-        return self._editor.is_open
+        return self._is_editing and not self._editor.is_asking
 
     async def __call__(self, plan: Plan) -> Plan:
         """Return the edited plan."""
         if plan.answer is not None:
             return plan
+        self._is_editing = True
         try:
             steps = await asyncio.to_thread(self._editor.edit, plan.steps, self._request)
         finally:
             self._editor.stop()
+            # A signal sent while the editor was open is handled before this returns.
+            await asyncio.sleep(0)
+            self._is_editing = False
         check_step_limit(len(steps), self._settings)
         return replace(plan, steps=topological_order(steps))

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 # What a worker and the program outside tell each other; the file descriptors of a command come with RUN.
-READY, GO, RUN, EXITED, EMPTY, FAILED = b"ready", b"go", b"run", b"exited", b"empty", b"failed"
+READY, GO, RUN, TAKEN = b"ready", b"go", b"run", b"taken"
+EXITED, EMPTY, FAILED = b"exited", b"empty", b"failed"
 MESSAGE_BYTES = 4096
 NAME = b"windlass"
 
@@ -103,6 +104,8 @@ def run_command(channel: socket.socket) -> "NoReturn":
         fds = receive_fds(channel)
         if not fds:
             os._exit(0)
+        # From here on, killing this process ends the command; before, the next one would run it.
+        channel.send(TAKEN)
         argv, env, cwd = marshal.loads(os.pread(fds[0], os.fstat(fds[0]).st_size, 0))
         os.setsid()
         os.chdir(cwd)

@@ -9,7 +9,7 @@ import struct
 from collections.abc import Sequence
 
 from agent.backends.process.orphans import descendants, kill_descendants
-from agent.backends.sandbox.bubblewrap.starter_main import EMPTY, EXITED, FAILED, GO, MESSAGE_BYTES, READY, RUN
+from agent.backends.sandbox.bubblewrap.starter_main import EMPTY, EXITED, FAILED, GO, MESSAGE_BYTES, READY, RUN, TAKEN
 from agent.backends.sandbox.process_limits import WorkerLimits
 
 _CREDENTIALS = struct.Struct("3i")
@@ -29,6 +29,8 @@ class Worker:
         self._limits = limits
         self._pid: int | None = None
         self.ready: asyncio.Future[None] = self._loop.create_future()
+        # Done when a process has received the command, and killing it means killing the command.
+        self.taken: asyncio.Future[None] = self._loop.create_future()
         self.exited: asyncio.Future[None] = self._loop.create_future()
         self.empty: asyncio.Future[None] = self._loop.create_future()
         self.exit_code = KILLED
@@ -50,7 +52,7 @@ class Worker:
 
     def reserve(self) -> None:
         """Reset what is known about the command before."""
-        self.exited, self.empty = self._loop.create_future(), self._loop.create_future()
+        self.taken, self.exited, self.empty = (self._loop.create_future() for _ in range(3))
         self.exit_code, self.error = KILLED, None
 
     def run(self, request: int, outputs: Sequence[int]) -> None:
@@ -74,6 +76,9 @@ class Worker:
 
     async def kill(self) -> bool:
         """Kill all processes of the command; return whether the worker says that none is left."""
+        await asyncio.wait({self.taken}, timeout=_MAX_KILLS * _POLL_S)
+        if not self.taken.done():
+            return False
         for _ in range(_MAX_KILLS):
             if self.empty.done() or self._pid is None:
                 break
@@ -113,8 +118,11 @@ class Worker:
         kind, *numbers = data.split() or (b"",)
         if kind == READY:
             self._set_limits(next(_CREDENTIALS.unpack(found)[0] for _, _, found in ancillary))
-        elif kind == EXITED and self.exited.done():
-            # Killing what the command left behind has hit the process forked ahead for the next one.
+        elif kind == TAKEN:
+            _finish(self.taken)
+        elif kind == EXITED and (self.exited.done() or not self.taken.done()):
+            # A process forked ahead was killed before it received a command, for example with the leftovers of the
+            # last one; the next process takes its place.
             pass
         elif kind == EXITED:
             code, is_empty = map(int, numbers)
@@ -151,7 +159,7 @@ class Worker:
             if not self._loop.is_closed():
                 if self._channel.fileno() >= 0:
                     self._loop.remove_reader(self._channel)
-                for future in (self.ready, self.exited, self.empty):
+                for future in (self.ready, self.taken, self.exited, self.empty):
                     _finish(future)
 
 

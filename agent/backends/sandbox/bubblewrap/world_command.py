@@ -59,6 +59,8 @@ class WorldCommand:
     async def stop(self, grace_s: float) -> None:
         """Send SIGTERM to all processes of the command, and give them a moment to clean up."""
         if self.has_started:
+            await asyncio.wait({self.worker.taken}, timeout=grace_s)
+        if self.worker.taken.done():
             self.worker.send_signal(signal.SIGTERM)
             await asyncio.wait({self.exited}, timeout=grace_s)
 

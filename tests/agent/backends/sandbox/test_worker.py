@@ -12,7 +12,7 @@ async def test_the_exit_code_is_that_of_the_command_although_the_next_process_wa
     outside, inside = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     worker = Worker(outside, WorkerLimits(ResourceLimits(), None))
     with inside:
-        for message in (b"exited 0 0", b"empty", b"exited -9 1"):
+        for message in (b"exited -9 1", b"taken", b"exited 0 0", b"empty", b"exited -9 1"):
             inside.send(message)
     # Finished by the end of the channel, after all messages.
     await asyncio.wait_for(worker.ready, 10)
