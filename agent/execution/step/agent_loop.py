@@ -161,7 +161,7 @@ class AgentRunner:
             loop.has_nudged = True
             await self._add_user_message(loop, MAKE_THE_CHANGE)
             return None
-        return replace(result, status="partial", reason=_NOT_DONE, exit_code=exit_codes.FAILED)
+        return replace(result, status="error", reason=_NOT_DONE, exit_code=exit_codes.FAILED)
 
     def _has_changed_something(self, loop: _LoopState) -> bool:
         mutating = (self._calls.effect_of(fact.tool) in MUTATING for fact in loop.conversation.facts if fact.success)

@@ -1,5 +1,6 @@
 """A program in a pty with an emulated screen: types keys and waits for output."""
 
+import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -138,8 +139,13 @@ class TerminalSession:
         return code if isinstance(code, int) else 128 + int(self.child.signalstatus or 0)
 
     def close(self) -> None:
-        if not self.child.closed:
+        if self.child.closed:
+            return
+        try:
             self.child.close(force=True)
+        except pexpect.ExceptionPexpect:
+            # It was killed; on a busy machine its end takes longer than pexpect waits.
+            os.waitpid(self.child.pid, 0)
 
     def _read(self) -> bool:
         try:
