@@ -152,7 +152,7 @@ def test_it_says_which_hosts_are_open_and_how_to_open_others(tmp_path: Path) -> 
 
     assert network().startswith("off for commands, apart from localhost; nobody can open more")
     assert "asks the user to open it" in network(can_ask=True)
-    assert network(allow_net=("pypi.org", ".example.org")).startswith("only pypi.org, .example.org for commands")
+    assert network(allow_net=("example.com", ".example.org")).startswith("only example.com, .example.org for commands")
 
 
 def test_further_folders_are_writable(tmp_path: Path) -> None:
