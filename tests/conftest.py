@@ -12,6 +12,7 @@ import pytest
 from hypothesis import settings
 
 from tests.programs import require
+from tooling.files.temp_dir import remove_stale
 
 # How long an example takes says more about the machine than about the code.
 settings.register_profile("unhurried", parent=settings.default, deadline=None)
@@ -42,6 +43,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
+    if not _is_worker(session.config):
+        # The last tests may have killed a program; what it held is removed at the next start, and nothing starts here.
+        remove_stale.cache_clear()
+        remove_stale()
     left = sorted(path.name for path in Path(tempfile.gettempdir()).glob("*windlass*"))
     if left and not _is_worker(session.config):
         print(f"\n{len(left)} temporary folders were left behind: {' '.join(left[:5])}")
