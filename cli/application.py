@@ -11,6 +11,7 @@ import typer
 from agent.config.user_dirs import os_environ
 from agent.version import VERSION
 from agent.vocabulary.errors import AgentError, UsageError
+from cli.messages.translate import translate, translate_help
 from tooling.contract.fast_dataclass import dataclass
 
 
@@ -74,7 +75,9 @@ def run_cli(arguments: list[str]) -> int:
     gc.freeze()
     gc.enable()
     try:
-        program(arguments, prog_name="agent")
+        command = typer.main.get_command(program)
+        translate_help(command)
+        command(arguments, prog_name="agent")
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 0
     except AgentError as error:
@@ -99,7 +102,7 @@ def _unknown_command(word: str) -> UsageError:
 def show_error(error: AgentError) -> None:
     """Print an error and its hint to stderr."""
     try:
-        text = f"error: {error.message}" + (f"\nhint: {error.hint}" if error.hint else "")
+        text = translate(f"error: {error.message}" + (f"\nhint: {error.hint}" if error.hint else ""))
         print(_wrap_for_terminal(text), file=sys.stderr)
     except OSError:
         # stderr is gone; the exit code still reports the error.

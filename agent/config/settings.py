@@ -151,6 +151,7 @@ class Settings:
         float | None, "time limit for one search request; the provider's default if unset", _POSITIVE
     ] = None
     editing_mode: Annotated[Literal["emacs", "vi"], "key bindings of the interactive prompt"] = "emacs"
+    language: Annotated[str, "language of messages and help, such as ru; English if unset"] = ""
     theme: Annotated[Literal["auto", "dark", "light"], "colors for light or dark backgrounds; auto reads COLORFGBG"] = (
         "auto"
     )

@@ -13,6 +13,7 @@ from agent.sessions.views.session_summary import read_session
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import AgentError, UsageError
 from agent.vocabulary.usage import Usage
+from cli.messages.translate import translate
 from cli.repl.external_programs import ExternalPrograms
 from cli.repl.input import find_mentions
 from cli.repl.plan_choice import PlanReview, ask_about_proposal
@@ -122,7 +123,7 @@ class Repl:
 
     def print_line(self, text: str, tone: Tone = "plain") -> None:
         """Print lines, wrapped at word boundaries to the width of the window."""
-        self.ui.print_line("\n".join(self.paint(tone, line) for line in wrap_lines(text, self.ui.columns)))
+        self.ui.print_line("\n".join(self.paint(tone, line) for line in wrap_lines(translate(text), self.ui.columns)))
 
     def warn(self, problem: str) -> None:
         self.print_line(f"warning: {problem}", "warn")

@@ -19,6 +19,7 @@ from agent.protocol.events import (
     WarningRaised,
 )
 from agent.vocabulary.plan import LEAD, PLAN_TOOL, PlanStep
+from cli.messages.translate import translate
 from cli.screen.format import approval_text, call_subject, image_labels, replan_text
 
 _SUBJECT_CHARS = 100
@@ -112,7 +113,7 @@ def write_stderr_raw(text: str) -> None:
 def print_stderr(text: str) -> None:
     """Write one line to stderr, ignoring errors: a closed stderr must not end the run."""
     try:
-        sys.stderr.write(text + "\n")
+        sys.stderr.write(translate(text) + "\n")
         sys.stderr.flush()
     except (OSError, ValueError):
         pass
