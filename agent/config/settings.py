@@ -51,7 +51,7 @@ class ProfileSettings:
 
     allowed_tools: Annotated[tuple[str, ...] | None, "tools that steps may use; all if unset"] = None
     timeout_s: Annotated[float, "time limit for one attempt of a step", _POSITIVE] = 600.0
-    max_retries: Annotated[int, "retries after a transient failure", Limits(ge=0)] = 2
+    max_retries: Annotated[int | None, "like `max_retries`, for steps with this profile", Limits(ge=0)] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +92,11 @@ class Settings:
     connect_timeout_s: Annotated[float, "time limit for connecting to the provider", _POSITIVE] = 10.0
     first_byte_timeout_s: Annotated[float, "time limit for the first byte of a reply", _POSITIVE] = 120.0
     chunk_timeout_s: Annotated[float, "time limit between two chunks of a reply", _POSITIVE] = 60.0
+    max_retries: Annotated[
+        int | None,
+        "at most this many retries of a request or step after a transient failure; if unset, depends on the failure",
+        Limits(ge=0),
+    ] = None
     backend: Annotated[Literal["sandbox", "host"], "where commands run"] = "sandbox"
     allow_net: Annotated[tuple[str, ...], "hosts that commands and web tools may reach; .example.org is a domain"] = ()
     deny_net: Annotated[tuple[str, ...], "hosts that commands and web tools may never reach"] = ()

@@ -55,7 +55,9 @@ class ModelRouter:
             self._client = _open_replay(replay, volatile or {}, clean)
             return
         self._pool.open_scripts()
-        self._client = RetryingClient(ReasoningClient(self._pool, settings, warn), on_retry=on_retry)
+        self._client = RetryingClient(
+            ReasoningClient(self._pool, settings, warn), on_retry=on_retry, max_retries=settings.max_retries
+        )
         if record:
             self._client = _open_recording(self._client, record, volatile or {}, clean)
 
