@@ -12,11 +12,14 @@ _PREFIX = "AGENT_"
 # Known, but not settings.
 _RESERVED_VARIABLES = ("AGENT_CONFIG_DIR", "AGENT_SANDBOX", "AGENT_PROFILE")
 
+OPENAI_MODEL, ANTHROPIC_MODEL = "OPENAI_MODEL", "ANTHROPIC_MODEL"
 # Every provider variable and the setting it fills. Weakest first: for the same setting, the later name wins.
 PROVIDER_VARIABLES: Mapping[str, KeyPath] = {
+    "ANTHROPIC_BASE_URL": ("api_bases", "anthropic"),
+    ANTHROPIC_MODEL: ("model",),
     "OPENAI_API_BASE": ("api_base",),
     "OPENAI_BASE_URL": ("api_base",),
-    "OPENAI_MODEL": ("model",),
+    OPENAI_MODEL: ("model",),
     "OPENAI_API_KEY": ("keys", "openai"),
     "ANTHROPIC_API_KEY": ("keys", "anthropic"),
     "OPENROUTER_API_KEY": ("keys", "openrouter"),
@@ -77,6 +80,10 @@ def _known_variables() -> Iterator[tuple[str, KeyPath]]:
 
 def _read_variable(name: str, path: KeyPath, environ: Mapping[str, str]) -> tuple[SettingValue, ...]:
     origin = Origin(layer="environment", where=name)
+    value = environ[name].strip()
+    if name == ANTHROPIC_MODEL and not value.startswith(("claude-", "anthropic/")):
+        # Another name does not tell whose model it is.
+        value = f"anthropic/{value}"
     return validate_and_split(
-        SettingValue(path=path, value=environ[name], origin=origin, source=f"environment {name}", is_text=True)
+        SettingValue(path=path, value=value, origin=origin, source=f"environment {name}", is_text=True)
     )

@@ -12,6 +12,8 @@ ReplanPolicy: TypeAlias = Literal["surprise", "always", "never"]
 WebReader: TypeAlias = Literal["off", "fallback", "always"]
 Vision: TypeAlias = Literal["auto", "yes", "no"]
 Reasoning: TypeAlias = Literal["off", "low", "medium", "high"]
+# The settings that name a model.
+MODEL_SETTINGS = ("model", "planner_model", "composer_model")
 ApprovalMode: TypeAlias = Literal["ask", "auto-edit", "never", "yolo", "plan"]
 
 
@@ -59,6 +61,10 @@ class ModelSettings:
     """Settings that apply to one model only."""
 
     reasoning: Annotated[Reasoning | None, "how much this model reasons; `reasoning` if unset"] = None
+    input_price: Annotated[float | None, "USD per million tokens sent; the list price if unset", Limits(ge=0)] = None
+    output_price: Annotated[float | None, "USD per million tokens received; the list price if unset", Limits(ge=0)] = (
+        None
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,9 +81,11 @@ class Settings:
 
     model: Annotated[str, "model for steps and answers, as provider/name"] = ""
     planner_model: Annotated[str, "model for planning; `model` if unset"] = ""
+    composer_model: Annotated[str, "model for the final answer of a plan; `model` if unset"] = ""
     api_base: Annotated[str, "base URL of an OpenAI-compatible server"] = ""
     api_key: Annotated[str, "API key for `api_base`; the provider's own key if unset"] = ""
     keys: Annotated[Mapping[str, str], "API keys by provider"] = field(default_factory=dict)
+    api_bases: Annotated[Mapping[str, str], "base URLs by provider, instead of its own"] = field(default_factory=dict)
     vision: Annotated[Vision, "whether the model sees images; auto: unless it is known not to"] = "auto"
     temperature: Annotated[
         float | None, "sampling temperature; the provider's default if unset", Limits(ge=0, le=2)

@@ -96,7 +96,8 @@ class LitellmClient:
     async def _send(self, library: Library, request: ModelRequest, endpoint: Endpoint) -> AsyncIterator[Chunk]:
         body = openai_wire.body(request, endpoint)
         # RetryingClient does the retries: it knows the fault table and what was already streamed.
-        options = {"api_key": endpoint.key or None, "num_retries": 0, "max_retries": 0, "drop_params": True}
+        options: dict[str, object] = {"num_retries": 0, "max_retries": 0, "drop_params": True}
+        options |= {"api_key": endpoint.key or None, "api_base": endpoint.base_url or None}
         limit = self._settings.connect_timeout_s + self._settings.first_byte_timeout_s
         with _map_errors(library, endpoint, "first_byte"):
             async with asyncio.timeout(limit):
