@@ -1,9 +1,10 @@
-"""Settings in layers: defaults < user file < profile < environment < flags, each value with its origin."""
+"""Settings in layers: defaults < user file < profile < .env < environment < flags, each value with its origin."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 
+from agent.config.env_file import ENV_FILE, EnvFile, expand, read_env_file
 from agent.config.environment import (
     ANTHROPIC_MODEL,
     OPENAI_MODEL,
@@ -95,11 +96,21 @@ def load_settings(
     bare: bool = False,
 ) -> LoadedSettings:
     """Load the settings of a run, or raise ConfigError; `assignments` are the `key=value` texts of --set."""
-    path = (config_dir or user_config_dir(environ)) / "config.toml"
+    folder = config_dir or user_config_dir(environ)
+    path = folder / "config.toml"
     file = UserFile(profiles={}) if bare else read_user_file(path)
-    chosen = _profile_values(file, path, environ, profile, bare=bare)
-    warnings = (*file.warnings, *check_unknown_variables(environ, strict=strict))
-    merged = _by_path((*file.values, *chosen, *read_environment(environ)))
+    env_file = EnvFile(variables={}) if bare else read_env_file(folder / ENV_FILE)
+    added = {name: value for name, value in env_file.variables.items() if name not in environ}
+    variables = {**added, **environ}
+    chosen = _profile_values(file, path, variables, profile, bare=bare)
+    warnings = (
+        *file.warnings,
+        *env_file.warnings,
+        *check_unknown_variables(environ, strict=strict),
+        *check_unknown_variables(env_file.variables, strict=strict, source=str(folder / ENV_FILE)),
+    )
+    from_file = expand((*file.values, *chosen), variables)
+    merged = _by_path((*from_file, *read_environment(added, ".env"), *read_environment(environ)))
     if bare:
         merged |= _by_path(_BARE_OVERRIDES)
     merged |= _by_path(read_flags(flags or {}, assignments, below=merged))
@@ -110,7 +121,7 @@ def load_settings(
         settings=settings,
         origins=_origins(merged),
         warnings=warnings,
-        secrets=collect_secrets(settings, environ),
+        secrets=collect_secrets(settings, variables),
     )
 
 

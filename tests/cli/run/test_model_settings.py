@@ -92,3 +92,29 @@ def test_the_answer_of_a_plan_is_composed_by_its_own_model(user: User) -> None:
     assert (ended.exit_code, ended.stdout.startswith("All is done")) == (0, True), ended.stderr
     models = [request.body["model"] for request in provider.requests]
     assert (models[0], sorted(models[1:3]), models[3]) == ("planner", ["worker", "worker"], "composer")
+
+
+def test_a_key_in_the_env_file_beside_the_settings_is_used_and_never_shown(user: User) -> None:
+    folder = user.home / ".config" / "agent"
+    folder.mkdir(parents=True)
+    (folder / "config.toml").write_text('model = "${MY_MODEL}"\napi_base = "${MY_SERVER}"\n')
+    (folder / ".env").write_text(f"MY_MODEL=some-model\nOPENAI_API_KEY={KEY}\n")
+    (folder / ".env").chmod(0o600)
+    # What a cloned repository contains is not read.
+    (user.home / ".env").write_text("MY_MODEL=evil\nOPENAI_API_KEY=evil\n")
+    with ThreadedProvider(Text(f'{{"answer": "your key is {KEY}"}}')) as provider:
+        ended = user.agent("run", "what is it?", "--output-format", "stream-json", MY_SERVER=provider.base_url)
+    (request,) = provider.requests
+    assert (request.body["model"], request.headers["authorization"]) == ("some-model", f"Bearer {KEY}")
+    stored = [path.read_bytes() for path in user.data.rglob("*") if path.is_file()]
+    assert ended.exit_code == 0 and stored
+    assert KEY not in ended.stdout + ended.stderr and not any(KEY.encode() in content for content in stored)
+
+
+def test_a_variable_that_is_not_set_is_a_configuration_error(user: User) -> None:
+    folder = user.home / ".config" / "agent"
+    folder.mkdir(parents=True)
+    (folder / "config.toml").write_text('model = "${MY_MODEL}"\n')
+    ended = user.agent("run", "what is it?")
+    assert ended.exit_code == 52
+    assert "config.toml:1: model: the variable MY_MODEL is not set" in ended.stderr
