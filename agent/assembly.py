@@ -254,7 +254,12 @@ def _build_router(context: RunContext, model: str) -> ModelRouter:
         scope.channel.emit(WarningRaised(message=message))
 
     return ModelRouter(
-        replace(settings, model=model, planner_model=settings.planner_model if model else ""),
+        replace(
+            settings,
+            model=model,
+            planner_model=settings.planner_model if model else "",
+            composer_model=settings.composer_model if model else "",
+        ),
         prices=context.prices,
         record=context.options.record,
         replay=context.options.replay,
@@ -292,7 +297,10 @@ def _build_orchestrator(
         ),
         executor=lambda: _build_executor(context, tools, metered, model, cache, orchestrator.delegation),
         composer=Composer(
-            client=metered, channel=scope.channel, model=model, max_output_tokens=settings.max_output_tokens
+            client=metered,
+            channel=scope.channel,
+            model=settings.composer_model or model,
+            max_output_tokens=settings.max_output_tokens,
         ),
         dispatcher=dispatcher,
         channel=scope.channel,

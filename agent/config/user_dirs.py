@@ -8,6 +8,10 @@ from pathlib import Path
 from agent.vocabulary.errors import ConfigError
 
 _APP = "agent"
+# The variables that choose the data folder, the preferred one first.
+_DATA_VARIABLES = ("AGENT_SANDBOX", "AGENT_SANDBOX_ROOT")
+# They say where everything else is read from, so they cannot be set there.
+FOLDER_VARIABLES = ("AGENT_CONFIG_DIR", *_DATA_VARIABLES)
 # Annotated because mypy treats sys.platform as a constant and reports other platforms as unreachable.
 _PLATFORM: str = sys.platform
 
@@ -49,13 +53,18 @@ def data_dir(environ: Mapping[str, str]) -> Path:
 
 def data_path(environ: Mapping[str, str]) -> Path:
     """Return the folder of sessions and memory, which may not exist."""
-    if chosen := environ.get("AGENT_SANDBOX"):
-        return _absolute(chosen, environ)
+    if variable := data_variable(environ):
+        return _absolute(environ[variable], environ)
     if _PLATFORM == "linux":
         return _xdg(environ, "XDG_DATA_HOME", ".local/share")
     import platformdirs
 
     return platformdirs.user_data_path(_APP, appauthor=False)
+
+
+def data_variable(environ: Mapping[str, str]) -> str:
+    """Return the variable that chooses the data folder; empty if none does."""
+    return next(filter(environ.get, _DATA_VARIABLES), "")
 
 
 def _xdg(environ: Mapping[str, str], variable: str, below_home: str) -> Path:

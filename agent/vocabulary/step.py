@@ -18,13 +18,14 @@ CHECK_TOOL = "run_command"
 class ExecutorProfile:
     """Permissions and limits of a step; `allowed_tools` None means every registered tool.
 
+    `max_retries` limits the repetitions of the step and of each of its requests; None leaves it to the kind of failure.
     `may_check` tells whether its check may run: that depends on the profile alone, not on the tools of the step.
     """
 
     name: str = "default"
     allowed_tools: tuple[str, ...] | None = None
     timeout_ms: int = 600_000
-    max_retries: int = 2
+    max_retries: int | None = None
     max_turns: int = 50
     may_check: bool = True
 

@@ -79,6 +79,7 @@ class _LoopState:
     conversation: Conversation
     size: ContextSize
     tools: tuple[dict[str, object], ...]
+    max_retries: int | None = None
     has_nudged: bool = False
 
 
@@ -108,7 +109,7 @@ class AgentRunner:
         self, request: ExecutorRequest, profile: ExecutorProfile, ctx: ExecCtx, conversation: Conversation
     ) -> StepResult:
         """Loop until the model answers, stalls or reaches the turn limit, starting from the given conversation."""
-        loop = self._start_loop(request, ctx, conversation)
+        loop = self._start_loop(request, profile, ctx, conversation)
         await self._repeat_open_calls(loop)
         if (answer := conversation.last_answer) and (result := await self._finish(loop, answer)):
             return result
@@ -200,7 +201,9 @@ class AgentRunner:
         surprise, self._has_stalled = "" if self._has_stalled else reason, True
         return StepResult(status="error", reason=reason, exit_code=exit_codes.FAILED, surprise=surprise)
 
-    def _start_loop(self, request: ExecutorRequest, ctx: ExecCtx, conversation: Conversation) -> _LoopState:
+    def _start_loop(
+        self, request: ExecutorRequest, profile: ExecutorProfile, ctx: ExecCtx, conversation: Conversation
+    ) -> _LoopState:
         model = request.model or self._settings.model
         # What continues a conversation has its instruction in there, and all its tools: the prefix stays the same.
         opening = () if request.history else (step_message(request),)
@@ -213,6 +216,7 @@ class AgentRunner:
             conversation=conversation,
             size=ContextSize.of_window(self._settings.context_tokens(model), self._settings.max_output_tokens),
             tools=tools if request.history else tuple(tool for tool in tools if schema_name(tool) != PLAN_TOOL),
+            max_retries=profile.max_retries,
         )
 
     async def _turn(self, loop: _LoopState) -> ModelReply:
@@ -265,6 +269,7 @@ class AgentRunner:
             step_id=loop.ctx.step_id,
             max_output_tokens=self._settings.max_output_tokens,
             temperature=self._settings.temperature,
+            max_retries=loop.max_retries,
             cache_key=self._settings.cache_key,
         )
 
