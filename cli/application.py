@@ -11,6 +11,7 @@ import typer
 from agent.config.user_dirs import os_environ
 from agent.version import VERSION
 from agent.vocabulary.errors import AgentError, UsageError
+from cli.exit import could_not_write
 from cli.messages.translate import translate, translate_help
 from tooling.contract.fast_dataclass import dataclass
 
@@ -86,8 +87,8 @@ def run_cli(arguments: list[str]) -> int:
     except BrokenPipeError:
         return 0
     except OSError as error:
-        where = f"{error.filename}: " if error.filename else "could not write the output: "
-        show_error(AgentError(f"{where}{error.strerror}"))
+        message = f"{error.filename}: {error.strerror}" if error.filename else could_not_write("output", error)
+        show_error(AgentError(message))
         return AgentError.exit_code
     return 0
 

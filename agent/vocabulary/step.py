@@ -88,8 +88,9 @@ class Check:
 class ExecutorResponse:
     """The response of a step; failures are responses too, never exceptions.
 
-    `surprise` tells how the result differs from what the plan expected; `verified` is None without checks; `hint` tells
-    the user what to do about a failure.
+    `surprise` tells how the result differs from what the plan expected; `shortfall` tells what a partial result lacks;
+    `verified` is None without checks; `hint` tells the user what to do about a failure. `next_questions` were asked and
+    not answered.
     """
 
     task_id: str
@@ -104,6 +105,7 @@ class ExecutorResponse:
     exit_code: int = 0
     hint: str = ""
     surprise: str = ""
+    shortfall: str = ""
     checks: tuple[Check, ...] = ()
     verified: bool | None = None
 

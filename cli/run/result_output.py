@@ -1,5 +1,6 @@
 """Output at the end of a run: the answer, files, hints, and error documents for programs."""
 
+import errno
 import os
 import sys
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from agent.protocol.events import Envelope, Event, RunCompleted, RunStarted
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import AgentError, InputError
 from agent.vocabulary.outcome import Outcome
+from cli.exit import could_not_write
 from cli.run.flags import RunFlags
 from cli.run.listener import Listener
 from cli.run.progress import print_stderr
@@ -28,15 +30,27 @@ def write_result(flags: RunFlags, outcome: Outcome, listener: Listener, request:
     shown = listener.write_error or _catch_os_error(lambda: _write_answer(flags, outcome, listener))
     if shown:
         _discard_stdout()
+    if shown and shown.errno == errno.EBADF and flags.last_message and not saved:
+        # Closed on purpose: the answer is in its file.
+        shown = None
     serious = [problem for problem in (saved, shown) if problem and not isinstance(problem, BrokenPipeError)]
     for problem in serious:
-        print_stderr(f"error: could not write the answer: {problem.strerror}")
+        print_stderr(f"error: {could_not_write('answer', problem)}")
+    if serious and outcome.answer:
+        print_stderr(f"hint: {_where_answer_is(flags, listener)}")
     if flags.output_format == "text":
         _print_hints(outcome, is_quiet=flags.quiet, is_shown=listener.is_live)
     if flags.save and not outcome.exit_code and not (outcome.plan and outcome.plan.steps):
         print_stderr(f"error: {flags.save} was not written: {NO_PLAN}")
         return exit_codes.FAILED
     return outcome.exit_code or (exit_codes.FAILED if serious else exit_codes.OK)
+
+
+def _where_answer_is(flags: RunFlags, listener: Listener) -> str:
+    """Return how to read an answer that could not be written."""
+    if flags.ephemeral or listener.result is None:
+        return "the run was not saved; to keep its answer, run it again with -o FILE"
+    return f"the answer is saved; show it with: agent runs show {listener.result.run_id}"
 
 
 def _write_files(flags: RunFlags, outcome: Outcome, folders: tuple[Path, ...], request: str) -> None:

@@ -144,7 +144,7 @@ def test_invalid_arguments_are_reported_to_the_model_and_nothing_runs(user: User
         provider.reply(Text("I will do it differently"))
         ended = run(user, provider)
     tool_result = provider.requests[2].body["messages"][-1]["content"]
-    assert (ended.exit_code, "arguments" in tool_result) == (0, True)
+    assert (ended.exit_code, "arguments" in tool_result) == (1, True)
     assert not (user.home / "notes.txt").exists()
 
 
