@@ -75,6 +75,11 @@ class RunScope:
         """Return whether commands run in a folder created for this session, not in one of the user's."""
         return self._location.cwd is None
 
+    @property
+    def deletes_files(self) -> bool:
+        """Return whether the working folder is deleted at the end of the run."""
+        return self.uses_session_workspace and not self.is_persistent
+
     def session(self) -> SessionRecord:
         """Return the summary of the session so far."""
         return read_session(self.folder)
