@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from agent.config.user_dirs import os_environ
+from agent.config.user_dirs import current_folder, os_environ
 from agent.version import VERSION
 from agent.vocabulary.errors import AgentError, UsageError
 from tooling.contract.fast_dataclass import dataclass
@@ -83,10 +83,19 @@ def run_cli(arguments: list[str]) -> int:
     except BrokenPipeError:
         return 0
     except OSError as error:
-        where = f"{error.filename}: " if error.filename else "could not write the output: "
-        show_error(AgentError(f"{where}{error.strerror}"))
-        return AgentError.exit_code
+        problem = _describe_os_error(error)
+        show_error(problem)
+        return problem.exit_code
     return 0
+
+
+def _describe_os_error(error: OSError) -> AgentError:
+    try:
+        current_folder()
+    except AgentError as problem:
+        return problem
+    where = f"{error.filename}: " if error.filename else "could not write the output: "
+    return AgentError(f"{where}{error.strerror}")
 
 
 def _unknown_command(word: str) -> UsageError:

@@ -5,9 +5,10 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from agent.vocabulary.errors import ConfigError
+from agent.vocabulary.errors import ConfigError, InputError
 
 _APP = "agent"
+NO_CURRENT_FOLDER = "the current folder no longer exists"
 # Annotated because mypy treats sys.platform as a constant and reports other platforms as unreachable.
 _PLATFORM: str = sys.platform
 
@@ -15,6 +16,14 @@ _PLATFORM: str = sys.platform
 def os_environ() -> Mapping[str, str]:
     """Return a copy of the process environment."""
     return dict(os.environ)
+
+
+def current_folder() -> Path:
+    """Return the current folder. Raises InputError if it was deleted."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError as error:
+        raise InputError(NO_CURRENT_FOLDER, "change to another one, or name one with -C DIR") from error
 
 
 def config_dir(environ: Mapping[str, str]) -> Path:

@@ -12,7 +12,7 @@ from agent.app import App
 from agent.assembly import RunOptions
 from agent.config.load import LoadedSettings, load_settings
 from agent.config.settings import Settings
-from agent.config.user_dirs import data_dir, os_environ
+from agent.config.user_dirs import data_dir, data_path, os_environ
 from agent.protocol.commands import Submit
 from agent.run_scope import SessionLocation
 from agent.sessions.lock import LockTimeout
@@ -203,7 +203,8 @@ def _run_options(
     lock_timeout: LockTimeout,
 ) -> RunOptions:
     location = SessionLocation(
-        data_dir=data_dir(environ),
+        # An ephemeral run reads the memory, if there is one, and writes nothing there.
+        data_dir=data_path(environ) if flags.ephemeral else data_dir(environ),
         session_id=target.session_id if target else flags.session,
         is_ephemeral=flags.ephemeral,
         cwd=folder.path,

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent.config.user_dirs import config_dir, data_path
+from agent.config.user_dirs import config_dir, current_folder, data_path
 from agent.sessions.store import SessionStore
 from agent.sessions.views.session_summary import read_head
-from agent.vocabulary.errors import InputError
 from agent.workspace.git_state import find_repository
 from cli.run.flags import RunFlags
 from cli.screen.format import shorten_path
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 _SYSTEM = tuple(
     map(Path, ("/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/proc", "/run", "/sbin", "/sys", "/usr", "/var"))
 )
-NO_CURRENT_FOLDER = "the current folder no longer exists"
 OWN_FOLDER = "in a folder of its own"
 TEMPORARY_FOLDER = "in a temporary folder, which is deleted at the end"
 
@@ -53,10 +51,7 @@ def choose_folder(flags: RunFlags, target: "ResumeTarget | None", environ: Mappi
         session = SessionStore(data_path(environ)).folder_for(flags.session)
         if before := read_head(session).cwd:
             return WorkFolder(path=session.folder_of_user(before))
-    try:
-        current = Path.cwd()
-    except FileNotFoundError as error:
-        raise InputError(NO_CURRENT_FOLDER, "change to another one, or add -C DIR or --scratch") from error
+    current = current_folder()
     why = not_a_project(current, environ)
     return WorkFolder(path=None if why else current, why=why)
 

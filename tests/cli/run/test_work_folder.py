@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.run.work_folder import NO_CURRENT_FOLDER, OWN_FOLDER, TEMPORARY_FOLDER, not_a_project
+from agent.config.user_dirs import NO_CURRENT_FOLDER
+from cli.run.work_folder import OWN_FOLDER, TEMPORARY_FOLDER, not_a_project
 from tests.cli.terminal_user import User, answer, lead_call, lead_reply
 from tests.programs import needs
 
@@ -109,15 +110,29 @@ def test_scratch_excludes_another_folder(user: User, other: tuple[str, ...]) -> 
 
 @pytest.mark.slow
 def test_a_deleted_current_folder_is_named_as_the_problem(user: User, project: Path) -> None:
-    model = user.script(answer("hello"))
-    line = 'rmdir "$PWD"; "$@" run hi --model "$MODEL"; echo "exit code $?"; "$@" run hi --scratch -q --model "$MODEL"'
-    words = ["bash", "-c", line, "bash", *user.command()]
+    program, model = " ".join(user.command()), user.script(answer("hello"))
+    run = f"run hi --model {model}"
+    commands = (run, f"{run} -C .", "exec -- ls", "check ls", "rules add ls -C .")
+    lines = (f"{program} {words}; echo exit code $?" for words in commands)
     ended = subprocess.run(
-        words, cwd=project, env=user.environment(MODEL=model), capture_output=True, text=True, timeout=60, check=False
-    )
-    assert f"error: {NO_CURRENT_FOLDER}" in ended.stderr
-    assert "space" not in ended.stderr
-    assert ended.stdout == "exit code 42\nhello\n"
+        ["bash", "-c", "\n".join(('rmdir "$PWD"', *lines, f"{program} {run} --scratch -q"))],
+        cwd=project, env=user.environment(), capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    errors = [line for line in ended.stderr.splitlines() if line.startswith("error: ")]
+    assert errors == [f"error: {NO_CURRENT_FOLDER}"] * len(commands)
+    assert ended.stdout == "exit code 42\n" * len(commands) + "hello\n"
+
+
+@needs("bwrap")
+def test_an_ephemeral_run_needs_no_data_folder(user: User, project: Path) -> None:
+    file = user.home / "a-file"
+    file.write_text("")
+    words = ("run", "note it", "--ephemeral", "--model", writer(user), *EDITS)
+    # Neither folder can be created, whoever runs the test.
+    for data in (file / "data", Path("/proc/data")):
+        ended = user.agent(*words, cwd=project, AGENT_SANDBOX=str(data))
+        assert (ended.exit_code, ended.stdout) == (0, "Wrote it.\n")
+    assert user.agent("exec", "--", "echo hi", cwd=project, AGENT_SANDBOX=str(file / "data")).stdout == "hi\n"
 
 
 def environ_of(home: Path) -> dict[str, str]:
