@@ -111,6 +111,8 @@ class App:
         scope.record_request(submit.prompt)
         try:
             outcome = mask_strings(await self._run_guarded(submit), scope.redactor.redact)
+            if scope.deletes_files:
+                outcome = replace(outcome, artifacts=())
             plan_id = self._run.orchestrator.plan_id if self._run else None
             await self._channel.publish(run_completed(outcome, plan_id))
         finally:

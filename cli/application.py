@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from agent.config.user_dirs import os_environ
+from agent.config.user_dirs import current_folder, os_environ
 from agent.version import VERSION
 from agent.vocabulary.errors import AgentError, UsageError
 from cli.exit import could_not_write
@@ -87,10 +87,18 @@ def run_cli(arguments: list[str]) -> int:
     except BrokenPipeError:
         return 0
     except OSError as error:
-        message = f"{error.filename}: {error.strerror}" if error.filename else could_not_write("output", error)
-        show_error(AgentError(message))
-        return AgentError.exit_code
+        problem = _describe_os_error(error)
+        show_error(problem)
+        return problem.exit_code
     return 0
+
+
+def _describe_os_error(error: OSError) -> AgentError:
+    try:
+        current_folder()
+    except AgentError as problem:
+        return problem
+    return AgentError(f"{error.filename}: {error.strerror}" if error.filename else could_not_write("output", error))
 
 
 def _unknown_command(word: str) -> UsageError:

@@ -3,11 +3,11 @@
 import shlex
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from agent.config.user_dirs import current_folder
 from agent.vocabulary.errors import UsageError
 from cli.run import flags as flag
 from cli.run.progress import print_stderr
@@ -43,7 +43,7 @@ def command(
     if chat_type not in ("private", "group"):
         raise UsageError(f"--chat-type must be private or group, not {chat_type!r}")
     judge = ActionJudge(warn=lambda problem: print_stderr(f"warning: {problem}"))
-    workspace = (cwd or Path.cwd()).absolute()
+    workspace = (cwd or current_folder()).absolute()
     for line in _lines(words):
         verdict = judge_command(
             line, workspace=workspace, judge=judge, chat_type=chat_type, extra_dirs=tuple(add_dirs or ())

@@ -21,6 +21,7 @@ def command(
     session: flag.Session = None,
     ephemeral: flag.Ephemeral = False,
     cwd: flag.Folder = None,
+    scratch: flag.Scratch = False,
     add_dirs: flag.AddDirs = None,
     backend: flag.Backend = None,
     allow_net: flag.AllowNet = None,

@@ -58,8 +58,9 @@ Fork = Annotated[bool, typer.Option("--fork", help="Continue in a copy of the se
 Session = Annotated[
     str | None, typer.Option("--session", metavar="ID", help="Use this session; create it if it does not exist.")
 ]
-Ephemeral = Annotated[bool, typer.Option("--ephemeral", help="Save nothing to disk.")]
+Ephemeral = Annotated[bool, typer.Option("--ephemeral", help="Keep no session on disk.")]
 Folder = Annotated[Path | None, typer.Option("-C", "--cd", metavar="DIR", help="Work in this folder.")]
+Scratch = Annotated[bool, typer.Option("--scratch", help="Work in an empty folder of the session.")]
 AddDirs = Annotated[
     list[Path] | None, typer.Option("--add-dir", metavar="DIR", help="Let tools use this folder too (repeatable).")
 ]
@@ -187,6 +188,7 @@ class RunFlags:
     session: str | None = None
     ephemeral: bool = False
     cwd: Path | None = None
+    scratch: bool = False
     add_dirs: tuple[Path, ...] = ()
     profile: str | None = None
     assignments: tuple[str, ...] = ()
@@ -226,13 +228,16 @@ def _check_plan_flags(given: Mapping[str, object]) -> None:
 
 
 def _check_session_flags(given: Mapping[str, object]) -> None:
-    """Reject flags that name more than one session."""
+    """Reject flags that name more than one session or folder."""
     names = {"session": "--session", "continue_last": "--continue", "resume": "--resume"}
     chosen = [flag for name, flag in names.items() if given.get(name)]
     if given.get("ephemeral") and chosen:
         raise UsageError(f"--ephemeral cannot be used with {chosen[0]}")
     if len(chosen) > 1:
         raise UsageError(f"{chosen[0]} cannot be used with {chosen[1]}")
+    elsewhere = ["-C"] if given.get("cwd") else [flag for flag in chosen if flag != "--session"]
+    if given.get("scratch") and elsewhere:
+        raise UsageError(f"--scratch cannot be used with {elsewhere[0]}")
     if given.get("fork") and not (chosen in (["--continue"], ["--resume"]) or given.get("finish") is not None):
         raise UsageError("--fork needs a session to copy", "add --continue or --resume ID")
 

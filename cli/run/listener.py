@@ -55,6 +55,11 @@ class Listener:
         return (self._app.scope.cwd, *self._app.scope.extra_dirs)
 
     @property
+    def own_folder(self) -> Path | None:
+        """The working folder if the run got one of its own; None if it is one of the user's."""
+        return self._app.scope.cwd if self._app.scope.uses_session_workspace else None
+
+    @property
     def is_live(self) -> bool:
         """Whether a live screen shows the run, including created files and the resume hint."""
         return self._live is not None

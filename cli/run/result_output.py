@@ -17,7 +17,7 @@ from cli.run.listener import Listener
 from cli.run.progress import print_stderr
 from cli.run.stdout import event_line, result_document, write_line
 from cli.safe_write import write_user_file
-from cli.screen.format import resume_hint
+from cli.screen.format import resume_hint, shorten_path
 
 NO_PLAN = "the task needs no plan"
 
@@ -39,7 +39,7 @@ def write_result(flags: RunFlags, outcome: Outcome, listener: Listener, request:
     if serious and outcome.answer:
         print_stderr(f"hint: {_where_answer_is(flags, listener)}")
     if flags.output_format == "text":
-        _print_hints(outcome, is_quiet=flags.quiet, is_shown=listener.is_live)
+        _print_hints(outcome, listener, is_quiet=flags.quiet)
     if flags.save and not outcome.exit_code and not (outcome.plan and outcome.plan.steps):
         print_stderr(f"error: {flags.save} was not written: {NO_PLAN}")
         return exit_codes.FAILED
@@ -82,13 +82,12 @@ def _write_plan(flags: RunFlags, outcome: Outcome, listener: Listener) -> None:
         write_line(result_document(listener.result, outcome, {"graph": graph_data(outcome)}))
 
 
-def _print_hints(outcome: Outcome, *, is_quiet: bool, is_shown: bool) -> None:
-    """Print the created files and the resume command, unless a live screen has shown them."""
-    if is_shown:
-        return
-    if outcome.artifacts and not is_quiet:
-        print_stderr(f"files: {', '.join(outcome.artifacts)}")
-    if outcome.resume:
+def _print_hints(outcome: Outcome, listener: Listener, *, is_quiet: bool) -> None:
+    """Print where the created files are and the resume command, as far as no live screen has shown them."""
+    if outcome.artifacts and not is_quiet and not (listener.is_live and listener.own_folder is None):
+        where = f" in {shorten_path(listener.own_folder)}" if listener.own_folder else ""
+        print_stderr(f"files{where}: {', '.join(outcome.artifacts)}")
+    if outcome.resume and not listener.is_live:
         print_stderr(f"hint: {resume_hint(outcome.resume)}")
 
 

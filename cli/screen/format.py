@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 from agent.vocabulary.plan import SURPRISE
 from agent.vocabulary.usage import Usage
@@ -52,6 +53,16 @@ def format_cache_use(usage: Usage) -> str:
 def format_cost(usd: float) -> str:
     """Format a cost: $0.0004, $0.03, $12.50."""
     return f"${usd:.4f}" if usd < 0.01 else f"${usd:.2f}"
+
+
+def shorten_path(path: str | Path) -> str:
+    """Return a path with the home folder as ~."""
+    path = str(path)
+    try:
+        home = str(Path.home())
+    except RuntimeError:
+        return path
+    return f"~{path[len(home) :]}" if path == home or path.startswith(f"{home}/") else path
 
 
 def call_subject(arguments: Mapping[str, object]) -> str:
