@@ -101,9 +101,14 @@ class NestedReader:
             for assignment in nested.assigned:
                 name, _, value = assignment.partition("=")
                 context.scope.assign(name, (value,), keep_old=False)
-        is_trusted = command.program in PROJECT_RUNNERS or nested.language == "python"
+        is_module = nested.language == "python"
+        inner = replace(
+            command,
+            is_trusted=is_module or command.program in PROJECT_RUNNERS,
+            launcher=(command.program, "-m") if is_module else (),
+        )
         for argv in nested.argvs:
-            self._read_argv(argv, replace(command, is_trusted=is_trusted), context)
+            self._read_argv(argv, inner, context)
         for text in nested.texts:
             self._read_text(text, command, context)
         for code in nested.codes:
@@ -137,7 +142,7 @@ class NestedReader:
         self._reading.findings += [ask(rule, reason, command.display) for rule, reason in found.asks]
         self._reading.findings += [block(rule, reason, command.display) for rule, reason in found.blocks]
         # What a program feeds to the commands it starts is not visible.
-        fed = replace(command, stdin=None, has_piped_stdin=True)
+        fed = replace(command, stdin=None, has_piped_stdin=True, launcher=())
         for argv in found.argvs:
             self._read_argv(argv, replace(fed, is_trusted=argv[0] == "open()"), context)
         for text in found.texts:

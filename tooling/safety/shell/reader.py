@@ -17,6 +17,7 @@ from tooling.safety.shell.parse import (
     CommandParts,
     encode_source,
     has_false_comment,
+    is_fork_bomb,
     last_command,
     parse,
     skipped_text,
@@ -87,6 +88,8 @@ class ShellReader:
             self.reading.findings.append(unparsable())
         elif problem := find_parse_gap(encode_source(text), root):
             self.reading.findings.append(doubt("unread", problem))
+        if is_fork_bomb(text, root):
+            self.reading.findings.append(block("fork-bomb", FORK_BOMB_REASON))
         self._level += 1
         self._read_node(root, context)
         self._level -= 1
