@@ -3,15 +3,11 @@
 import re
 
 from tooling.safety.shell.command import UNKNOWN, Code, NestedCode, ShellText, is_unknown, program_name
+from tooling.safety.shell.languages import CODE_FIRST, CODE_OPTIONS, CODE_VALUES, LANGUAGES, SHELLS
 from tooling.safety.shell.programs import find_commands
 from tooling.safety.shell.wrappers import (
-    CODE_FIRST,
-    CODE_OPTIONS,
-    CODE_VALUES,
-    LANGUAGES,
     SHELL_TEXT_OPTIONS,
     SHELL_TEXT_WRAPPERS,
-    SHELLS,
     SUBCOMMAND_WRAPPERS,
     WRAPPERS,
     XARGS,
