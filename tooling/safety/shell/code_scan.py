@@ -4,7 +4,9 @@ import re
 from dataclasses import field
 
 from tooling.contract.fast_dataclass import dataclass
-from tooling.safety.shell.code_patterns import (
+from tooling.safety.shell.command import FORK_BOMB_REASON, REVERSE_SHELL_REASON, UNKNOWN, Code
+from tooling.safety.shell.parse import FORK_BOMB
+from tooling.safety.shell.tables.code_patterns import (
     DANGERS,
     DELETE_CALLS,
     LOCALHOST,
@@ -14,8 +16,6 @@ from tooling.safety.shell.code_patterns import (
     SOCKET,
     UNCLEAR_COMMAND_REASON,
 )
-from tooling.safety.shell.command import FORK_BOMB_REASON, REVERSE_SHELL_REASON, UNKNOWN, Code
-from tooling.safety.shell.parse import FORK_BOMB
 
 _STRING = re.compile(
     r"'''(.*?)'''|\"\"\"(.*?)\"\"\"|'((?:\\.|[^'\\\n])*)'|\"((?:\\.|[^\"\\\n])*)\"|`((?:\\.|[^`\\])*)`", re.DOTALL

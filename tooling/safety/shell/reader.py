@@ -78,6 +78,7 @@ class ShellReader:
             _, (body, context) = self._uncalled_functions.popitem()
             context.scope.positional = None
             self._read_node(body, context)
+        self._nested.read_command_variables(Context(scope=Scope(self._cwd, effects=self.reading.effects)))
 
     def _read_text(self, text: str, context: Context) -> None:
         if self._level >= _MAX_DEPTH:

@@ -21,12 +21,12 @@ from tooling.safety.shell.command import (
     quote_word,
     too_deep,
 )
-from tooling.safety.shell.languages import SHELLS
 from tooling.safety.shell.path_access import PathAccess
 from tooling.safety.shell.programs import TEXT_ONLY
 from tooling.safety.shell.reader import ShellReader
 from tooling.safety.shell.rules import PATTERNS_DIR, RuleSet, base_program, load_rules, rule_texts, rule_word
 from tooling.safety.shell.state import SideEffects, join_path
+from tooling.safety.shell.tables.languages import SHELLS
 
 _NETWORK_CLIENTS = frozenset({"nc", "ncat", "netcat", "telnet", "socat", "nc.traditional", "nc.openbsd"})
 _FIFO_PROGRAMS = frozenset({"mkfifo", "mknod"})
