@@ -8,7 +8,7 @@ from agent.vocabulary.plan import SURPRISE
 from agent.vocabulary.usage import Usage
 from tooling.contract.image import Image
 
-_SUBJECT_KEYS = ("command", "path", "url", "query", "pattern", "question", "action")
+_SUBJECT_KEYS = ("command", "url", "pattern", "query", "question")
 _PATCHED_FILE = r"^(?:\*\*\* (?:Add|Update|Delete) File: |\+\+\+ b/)(.*?)\s*$"
 # The value of `by` for decisions at the keyboard.
 _USER = "person"
@@ -66,10 +66,47 @@ def shorten_path(path: str | Path) -> str:
 
 
 def call_subject(arguments: Mapping[str, object]) -> str:
-    """Return the argument that best identifies a call, such as its command, path or URL."""
+    """Return what identifies a call: its command, what it looks for and where, its path, its action and object."""
     if arguments.get("patch"):
         return ", ".join(dict.fromkeys(re.findall(_PATCHED_FILE, str(arguments["patch"]), re.MULTILINE)))
-    return next((" ".join(str(arguments[name]).split()) for name in _SUBJECT_KEYS if arguments.get(name)), "")
+    if action := _text(arguments, "action"):
+        return f"{action} {_text(arguments, 'id') or _text(arguments, 'content') or _task_texts(arguments)}".rstrip()
+    subject = next((text for name in _SUBJECT_KEYS if (text := _text(arguments, name))), "")
+    place = _place(arguments)
+    if not (subject or place):
+        # A tool of a plugin: its arguments may have any name.
+        plain = [name for name, value in arguments.items() if isinstance(value, (str, int, float)) and value != ""]
+        return ", ".join(f"{name}: {_text(arguments, name)}" for name in plain)
+    if subject == _text(arguments, "url") and (query := _text(arguments, "query")):
+        return f"{subject} about {query}".strip()
+    if not subject or _text(arguments, "command"):
+        return subject or place
+    return f"{subject} in {place}" if place not in ("", ".") else subject
+
+
+def _place(arguments: Mapping[str, object]) -> str:
+    """Return the path of a call, with the lines, further paths or kind of files that it is limited to."""
+    path, glob = _text(arguments, "path"), _text(arguments, "glob")
+    if path and (offset := arguments.get("offset")):
+        path += f":{offset}"
+    more = arguments.get("more")
+    paths = [path, *map(str, more)] if isinstance(more, (list, tuple)) else [path]
+    if not glob:
+        return ", ".join(filter(None, paths))
+    return glob if path in ("", ".") else f"{path}/{glob}"
+
+
+def _task_texts(arguments: Mapping[str, object]) -> str:
+    """Return the contents of the tasks in a call, or their ids."""
+    tasks = arguments.get("tasks")
+    items = tasks if isinstance(tasks, (list, tuple)) else ()
+    texts = [_text(task, "content") or _text(task, "id") for task in items if isinstance(task, Mapping)]
+    return "; ".join(filter(None, texts))
+
+
+def _text(arguments: Mapping[str, object], name: str) -> str:
+    value = arguments.get(name)
+    return "" if value is None else " ".join(str(value).split())
 
 
 def image_labels(images: Iterable[Image] | None) -> str:
