@@ -168,6 +168,7 @@ class Settings:
     theme: Annotated[Literal["auto", "dark", "light"], "colors for light or dark backgrounds; auto reads COLORFGBG"] = (
         "auto"
     )
+    terminal_title: Annotated[bool, "whether the interactive prompt sets the title of the terminal's window"] = True
     step_profiles: Annotated[Mapping[str, ProfileSettings], "named permissions and limits for steps"] = field(
         default_factory=dict
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 from agent.sessions.resume.conversation import COMPACT_REQUEST
 from agent.sessions.views.session_summary import SessionRecord, active_runs
 from agent.vocabulary.errors import InputError
-from agent.workspace.opening import changed_opening
+from agent.workspace.opening import changed_opening, list_folder
 from agent.workspace.project_notes import ProjectNote
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.image import Image
@@ -19,6 +19,7 @@ HISTORY_RUNS = 25
 HISTORY_CHARS = 6000
 _ANSWER_CHARS = 600
 ATTACHMENT_BYTES = 1_000_000
+_LISTING_BYTES = 10_000
 _ENVIRONMENT = re.compile(r"<environment>.*?</environment>", re.DOTALL)
 USE_INPUT = "pass it as a file with -i/--input"
 
@@ -32,7 +33,9 @@ class Attachment:
 
 
 def read_attachment(path: Path) -> Attachment:
-    """Read a file to attach to the request; raises InputError if it is missing, too large or not text."""
+    """Read a file to attach to the request, or list a folder; raises InputError if that is not possible."""
+    if path.is_dir():
+        return Attachment(name=f"{path.name}/", text=list_folder(path, _LISTING_BYTES))
     try:
         with path.open("rb") as file:
             data = file.read(ATTACHMENT_BYTES + 1)

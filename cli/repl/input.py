@@ -1,88 +1,11 @@
-"""Processing of typed input: `@path` mentions, the history file, large pastes."""
+"""Processing of typed input: the history file, and pastes."""
 
-import re
-import shlex
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 
-from tooling.contract.fast_dataclass import dataclass
 from tooling.files.atomic_write import write_atomic
-from tooling.files.sensitive_files import is_sensitive_file
-from tooling.images.header import is_image_file
-
-_MENTION = re.compile(r"""(?:^|(?<=\s))@(?:"([^"\n]+)"|'([^'\n]+)'|(\S+))""")
-_PUNCTUATION = ".,;:!?)"
-SECRETS = "it usually contains secrets"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mentions:
-    """Files to attach, and warnings about files that are not attached."""
-
-    files: tuple[Path, ...] = ()
-    refused: tuple[str, ...] = ()
-
-
-def find_mentions(request: str, folder: Path) -> Mentions:
-    """Return the files a request mentions; sensitive ones are refused, since parts of a request may be pasted."""
-    files: list[Path] = []
-    refused: list[str] = []
-    names = ("".join(groups) for groups in _MENTION.findall(request))
-    for name in dict.fromkeys(names):
-        path = folder / name
-        if not _is_file(path) and not _is_file(path := folder / name.rstrip(_PUNCTUATION)):
-            continue
-        if why := _refusal_reason(path, folder):
-            refused.append(f"@{name} not attached: {why}; use !cat to include it anyway")
-        else:
-            files.append(path)
-    return Mentions(files=tuple(files), refused=tuple(refused))
-
-
-def image_mentions(pasted: str) -> str | None:
-    """Return the mentions for a paste that is nothing but paths of images, as a dragged file is; else None."""
-    try:
-        words = shlex.split(pasted)
-    except ValueError:
-        return None
-    paths = [_pasted_path(word) for word in words]
-    if not paths or not all(path and is_image_file(path) for path in paths):
-        return None
-    return "".join(f"{mention(str(path))} " for path in paths)
-
-
-def mention(path: str) -> str:
-    """Return the mention of a path, quoted if it contains a space."""
-    return f'@"{path}"' if re.search(r"\s", path) else f"@{path}"
-
-
-def _pasted_path(word: str) -> Path | None:
-    text = unquote(urlsplit(word).path) if word.startswith("file://") else word
-    if "\0" in text or '"' in text or not text.startswith(("/", "~/")):
-        return None
-    return Path(text).expanduser()
-
-
-def _refusal_reason(path: Path, folder: Path) -> str:
-    real, here = path.resolve(), folder.resolve()
-    if is_sensitive_file(path) or is_sensitive_file(real):
-        return SECRETS
-    is_named_inside = ".." not in path.parts and path.is_relative_to(folder)
-    if is_named_inside and not real.is_relative_to(here):
-        return f"it is a link to {real}, outside this folder"
-    return ""
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except (OSError, ValueError):
-        # Too long for a file name, or in a folder we may not read: treat it as plain text.
-        return False
-
 
 # Pasted books are not worth recalling with the arrow keys.
 _MAX_ENTRY_CHARS = 10_000
@@ -135,13 +58,23 @@ def _truncate_history(path: Path) -> None:
 
 _MAX_INLINE_CHARS = 2000
 _MAX_INLINE_LINES = 30
+_BEGINNING_CHARS = 20
 
 
-class LargePastes:
-    """Large pastes since the last request, each represented by a placeholder in the prompt."""
+class Pastes:
+    """Pastes since the last request; a large one is represented by a placeholder in the prompt."""
 
     def __init__(self) -> None:
         self._texts: dict[str, str] = {}
+        self._beginning = ""
+
+    def mark_beginning(self, text: str) -> None:
+        """Record that the prompt begins with a text that nobody typed."""
+        self._beginning = text[:_BEGINNING_CHARS]
+
+    def begins(self, typed: str) -> bool:
+        """Whether a text in the prompt begins with a paste."""
+        return bool(self._beginning) and typed.lstrip().startswith(self._beginning)
 
     def add(self, pasted: str) -> str:
         """Return the text to insert: the paste itself, or a placeholder if it is large."""
@@ -163,3 +96,4 @@ class LargePastes:
     def clear(self) -> None:
         """Forget all pastes."""
         self._texts.clear()
+        self._beginning = ""

@@ -5,25 +5,20 @@ import signal
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from agent.config.user_dirs import data_dir
 from agent.protocol.commands import Steer, Submit
 from agent.protocol.events import Envelope, RunCompleted
-from agent.sessions.store import SessionStore
-from agent.sessions.views.session_summary import read_session
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import AgentError, UsageError
-from agent.vocabulary.usage import Usage
 from cli.messages.translate import translate
 from cli.repl.external_programs import ExternalPrograms
-from cli.repl.input import find_mentions
+from cli.repl.mentions import find_mentions
 from cli.repl.plan_choice import PlanReview, ask_about_proposal
-from cli.repl.request_queue import BUG_HINT, QueuedRequest, RequestQueue
+from cli.repl.request_queue import BUG_HINT, QueuedRequest, RequestQueue, paused_notice
 from cli.repl.shell_escape import ShellEscape
-from cli.repl.slash_commands import SlashCommand, parse_command, unknown_command
+from cli.repl.slash_commands import Candidate, SlashCommand, is_command_line, parse_command, unknown_command
 from cli.repl.state import PLAN_MODE, ReplState
 from cli.repl.welcome import welcome
 from cli.screen.colors import Paint, Tone, clip, wrap_lines
-from cli.screen.format import format_cache_use, format_cost, format_count
 from cli.screen.sanitize import sanitize
 
 if TYPE_CHECKING:
@@ -33,12 +28,18 @@ if TYPE_CHECKING:
 
     ReplUi: TypeAlias = Tui | PlainUi
 
-_REQUEST_LINES = 20
 _SIGNALS = {signal.SIGTERM: "terminated", signal.SIGHUP: "the terminal was closed"}
+_SPECIAL = ("/", "!", "#")
+PASTED_NOTE = "sent as a request because it was pasted; a special line starts with a {} that you type"
 CONFIRM_EXIT = "press Ctrl-C again or Ctrl-D to quit"
 SHELL_OUTPUT_NOTE = "output will be included in your next message"
-NEW_SESSION = "started a new session"
+NOTHING_TO_STEER = "nothing is running; Enter sends your text as a request"
 _STEERING_HINT = "type a message for the running steps, then press Ctrl-S"
+
+
+def resume_session_hint(session_id: str) -> str:
+    """Return how to open the prompt in a session again."""
+    return f"resume with: agent -r {session_id}"
 
 
 def no_run_yet() -> UsageError:
@@ -72,11 +73,11 @@ class Repl:
         self._is_exit_requested = False
         self.shell_output = ""
         self._echoed_line = ""
-        self._usage = Usage()
         # The answer of a successful run in plan mode, until the user has decided on it.
         self._proposal = ""
         self._run_mode = ""
         self._tasks: set[asyncio.Future[None]] = set()
+        self._run_choice: asyncio.Future[str | None] | None = None
         self._loading: asyncio.Future[None] | None = None
         self.ui = ui(self)
 
@@ -101,6 +102,8 @@ class Repl:
         finally:
             self.queue.stop()
             await queue_task
+            if self.queue.session_id:
+                self._print_quiet(resume_session_hint(self.queue.session_id))
             self.ui.close()
 
     def add_commands(self, commands: Iterable[SlashCommand]) -> None:
@@ -135,15 +138,17 @@ class Repl:
         task.add_done_callback(self._on_task_done)
         return task
 
-    def accept(self, text: str) -> None:
-        """Process a typed line: a command, a note or a request."""
+    def accept(self, text: str, *, is_pasted: bool = False) -> None:
+        """Process a text: one typed line may be a command or a note, anything else is a request."""
         # Undecodable bytes can be neither stored nor sent.
         line = text.encode("utf-8", "replace").decode().strip()
         self._is_exit_requested = False
-        match line[:1]:
+        if is_pasted and line[:1] in _SPECIAL and "\n" not in line:
+            self._print_quiet(PASTED_NOTE.format(line[:1]))
+        match line[:1] if not line or not (is_pasted or "\n" in line) else "request":
             case "":
                 self.queue.resume()
-            case "/":
+            case "/" if is_command_line(line, self.commands):
                 self._run_command(line)
             case "!":
                 self._on_shell_line(line[1:].strip())
@@ -155,11 +160,17 @@ class Repl:
     def submit(self, request: str, *, is_reviewed: bool = False, title: str = "") -> None:
         """Queue a request with the files it mentions and the output of `!` commands."""
         mentions = find_mentions(request, self.state.cwd)
-        for problem in mentions.refused:
-            self.warn(problem)
         submit = Submit(prompt=request, files=mentions.files, stdin=self.shell_output or None)
         self.shell_output = ""
-        self.enqueue(QueuedRequest(submit=submit, is_reviewed=is_reviewed, title=title))
+        self.enqueue(
+            QueuedRequest(
+                submit=submit,
+                is_reviewed=is_reviewed,
+                title=title,
+                attached=mentions.attached,
+                problems=mentions.problems,
+            )
+        )
 
     def enqueue(self, request: QueuedRequest) -> None:
         """Queue a request and say so if another one is running."""
@@ -211,31 +222,11 @@ class Repl:
             raise UsageError("no run in this session has finished yet", "send a request first")
         return self.queue.run_id
 
-    def new_session(self) -> None:
-        """Start a new session with an empty history."""
-        before = self.queue.session_id
-        self.queue.session_id = None
-        self.shell_output = ""
-        self._usage = Usage()
-        self.state.show_context_share(None)
-        self._print_quiet(f"{NEW_SESSION}; /resume {before} returns to the previous one" if before else NEW_SESSION)
-
-    def switch_session(self, session_id: str) -> None:
-        """Switch to another session; later runs get its history."""
-        if session_id == self.queue.session_id:
-            return
-        record = read_session(SessionStore(data_dir(self.state.environ)).find(session_id))
-        runs = [run for run in record.runs if run.usage is not None]
-        self.queue.session_id = session_id
-        self.queue.run_id = runs[-1].run_id if runs else None
-        self._usage = sum((run.usage for run in runs if run.usage), Usage())
-
-    def cost_text(self) -> str:
-        """Return tokens, requests and cost of this session."""
-        cost = "unknown cost" if self._usage.cost_usd is None else format_cost(self._usage.cost_usd)
-        requests = "1 request" if self._usage.requests == 1 else f"{self._usage.requests} requests"
-        cache = f" ({used})" if (used := format_cache_use(self._usage)) else ""
-        return f"{format_count(self._usage.total_tokens)} tokens{cache} in {requests}, {cost}"
+    async def pick_during_run(self, title: str, candidates: Sequence[Candidate]) -> str | None:
+        """Let the user choose something of the current run; return None if the run ends first."""
+        picking = self._run_choice = asyncio.ensure_future(self.ui.pick(title, candidates))
+        await asyncio.wait([picking])
+        return None if picking.cancelled() else picking.result()
 
     def exit(self, exit_code: int = exit_codes.OK) -> None:
         """Close the prompt; a current run is stopped first."""
@@ -269,8 +260,8 @@ class Repl:
     def steer(self, text: str) -> bool:
         """Send a message to the running steps, which read it before their next turn; return False if none does."""
         message = text.strip()
-        if not message:
-            self._print_quiet(_STEERING_HINT)
+        if not message or not self.queue.is_busy:
+            self._print_quiet(_STEERING_HINT if self.queue.is_busy else NOTHING_TO_STEER)
             return False
         is_accepted = self.queue.send(Steer(text=message))
         if is_accepted:
@@ -298,29 +289,29 @@ class Repl:
             run_external=self.ui.run_external,
         )
 
-    def _on_request_started(self, prompt: str) -> None:
+    def _on_request_started(self, request: QueuedRequest) -> None:
         self._run_mode = self.state.approval_mode
         if self._run_mode != PLAN_MODE:
             self.state.used_mode = self._run_mode or self.state.used_mode
-        is_echoed, self._echoed_line = prompt == self._echoed_line, ""
-        if is_echoed:
-            return
-        first, *rest = sanitize(prompt).splitlines() or [""]
-        lines = [f"> {first}", *(f"  {line}" for line in rest[: _REQUEST_LINES - 1])]
-        if len(rest) >= _REQUEST_LINES:
-            lines.append(f"  … {len(rest) - _REQUEST_LINES + 1:,} more lines")
-        self.ui.echo("\n".join(self.paint("strong", line) for line in lines))
+        is_echoed, self._echoed_line = request.display_text == self._echoed_line, ""
+        if not is_echoed:
+            self.ui.echo("\n".join(self.paint("strong", line) for line in request.display_lines()))
+        for attached in request.attached:
+            self._print_quiet(f"  + {attached}")
+        for problem in request.problems:
+            self.warn(problem)
 
     def _on_event(self, envelope: Envelope) -> None:
         self.state.on_event(envelope)
         self.ui.on_event(envelope)
         if isinstance(envelope.event, RunCompleted):
-            self._usage += envelope.event.usage
             is_proposal = self._run_mode == PLAN_MODE and not envelope.event.is_error
             self._proposal = envelope.event.result if is_proposal else ""
 
     def _on_request_ended(self) -> None:
         self._is_exit_requested = False
+        if self._run_choice:
+            self._run_choice.cancel()
         self.ui.on_request_ended()
         self.state.refresh_status()
         if self.queue.is_paused:
@@ -380,9 +371,3 @@ class Repl:
         self._shell.terminate()
         self.queue.stop(exit_codes.TERMINATED, why)
         self.exit(exit_codes.TERMINATED)
-
-
-def paused_notice(count: int) -> str:
-    """Return the notice that a failed run paused the queue."""
-    requests = "1 request" if count == 1 else f"{count} requests"
-    return f"queue paused ({requests}): Enter continues, /queue clear empties it"

@@ -9,6 +9,7 @@ from agent.protocol.commands import Answer, RunControl, Submit
 from agent.protocol.events import Envelope
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import AgentError
+from cli.screen.sanitize import sanitize
 from tooling.contract.fast_dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from agent.sessions.resume.lookup import ResumableRun
 
 BUG_HINT = "this is a bug in Windlass"
+_DISPLAY_LINES = 20
 _DISPLAY_FAILED = "events can no longer be displayed"
 
 
@@ -23,19 +25,29 @@ _DISPLAY_FAILED = "events can no longer be displayed"
 class QueuedRequest:
     """One request; with `is_reviewed` its plan is shown to the user before it runs.
 
-    `resumes` is the run to resume, if any. `title` is displayed instead of the prompt. `on_success` is called after a
-    successful run.
+    `resumes` is the run to resume, if any. `title` is displayed instead of the prompt, `attached` and `problems` below
+    it. `on_success` is called after a successful run.
     """
 
     submit: Submit
     is_reviewed: bool = False
     resumes: "ResumableRun | None" = None
     title: str = ""
+    attached: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
     on_success: Callable[[], None] = lambda: None
 
     @property
     def display_text(self) -> str:
         return self.title or self.submit.prompt
+
+    def display_lines(self) -> list[str]:
+        """Return the request as it is shown above its run."""
+        first, *rest = sanitize(self.display_text).splitlines() or [""]
+        lines = [f"> {first}", *(f"  {line}" for line in rest[: _DISPLAY_LINES - 1])]
+        if len(rest) >= _DISPLAY_LINES:
+            lines.append(f"  … {len(rest) - _DISPLAY_LINES + 1:,} more lines")
+        return lines
 
 
 class RequestQueue:
@@ -47,7 +59,7 @@ class RequestQueue:
         open_app: Callable[["QueuedRequest"], "App"],
         on_event: Callable[[Envelope], None],
         on_error: Callable[[AgentError], None],
-        on_start: Callable[[str], None],
+        on_start: Callable[[QueuedRequest], None],
         on_end: Callable[[], None],
     ) -> None:
         self._open_app = open_app
@@ -130,7 +142,7 @@ class RequestQueue:
 
     async def _run_request(self, request: QueuedRequest) -> bool:
         """Run one request; return whether it succeeded."""
-        self._on_start(request.display_text)
+        self._on_start(request)
         try:
             # In a thread: pending imports or a slow disk must not block the prompt.
             app = self._app = await asyncio.to_thread(self._open_app, request)
@@ -156,3 +168,9 @@ class RequestQueue:
             # The user would not see its approvals and questions.
             app.interrupt(exit_codes.FAILED, _DISPLAY_FAILED)
             raise
+
+
+def paused_notice(count: int) -> str:
+    """Return the notice that a failed run paused the queue."""
+    requests = "1 request" if count == 1 else f"{count} requests"
+    return f"queue paused ({requests}): Enter continues, /queue clear empties it"

@@ -1,6 +1,7 @@
 """The SlashCommand type, and parsing of lines that start with a slash."""
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from agent.vocabulary.errors import UsageError
@@ -32,6 +33,14 @@ def parse_command(line: str) -> tuple[str, str]:
     """Split a line that starts with a slash into command name and argument."""
     name, _, argument = line[1:].partition(" ")
     return name, argument.strip()
+
+
+def is_command_line(line: str, commands: Iterable[SlashCommand]) -> bool:
+    """Whether a line that starts with a slash is a command, and not a request that starts with a path."""
+    name, _ = parse_command(line)
+    return any(command.name == name for command in commands) or not (
+        "/" in name or (name and Path(f"/{name}").exists())
+    )
 
 
 def unknown_command(name: str, commands: Sequence[SlashCommand]) -> UsageError:

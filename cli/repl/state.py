@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from agent.config.load import LoadedSettings, load_settings
 from agent.config.user_dirs import data_dir
-from agent.protocol.events import Envelope, MessageAdded, RunStarted
+from agent.protocol.events import Envelope, MessageAdded, RunCompleted, RunStarted
 from agent.vocabulary.errors import AgentError, ConfigError
 from agent.vocabulary.plan import LEAD
 from agent.vocabulary.usage import Usage
+from cli.screen.format import format_cache_use, format_cost, format_count
 from tooling.contract.fast_dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ class ReplState:
     profile: str | None = None
     # The approval mode of the last request that was not in plan mode, or the one before the first switch.
     used_mode: str = ""
+    # What the current session has used so far.
+    usage: Usage = field(default_factory=Usage)
     _status: str = ""
     _context_window: int | None = None
     _context_share: float | None = None
@@ -64,15 +67,24 @@ class ReplState:
             self._status = f"{UNREADABLE_SETTINGS} · {folder}"
 
     def on_event(self, envelope: Envelope) -> None:
-        """Update how full the context is from a reply of the lead."""
+        """Update what the session has used, and how full the context is, from a reply of the lead."""
         match envelope.event:
             case RunStarted(context_window=window):
                 self._context_window = window
             case MessageAdded(spent=Usage() as spent) if envelope.step_id == LEAD and spent.input_tokens:
                 used = spent.input_tokens + spent.output_tokens
                 self.show_context_share(used / self._context_window if self._context_window else None)
+            case RunCompleted(usage=usage):
+                self.usage += usage
             case _:
                 pass
+
+    def cost_text(self) -> str:
+        """Return tokens, requests and cost of the session."""
+        cost = "unknown cost" if self.usage.cost_usd is None else format_cost(self.usage.cost_usd)
+        requests = "1 request" if self.usage.requests == 1 else f"{self.usage.requests} requests"
+        cache = f" ({used})" if (used := format_cache_use(self.usage)) else ""
+        return f"{format_count(self.usage.total_tokens)} tokens{cache} in {requests}, {cost}"
 
     def show_context_share(self, share: float | None) -> None:
         """Show in the status line how much of the model's window is in use; None if it is not known."""

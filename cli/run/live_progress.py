@@ -3,11 +3,13 @@
 import os
 import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from agent.protocol.events import Envelope
 from cli.run.progress import wants_color, write_stderr_raw
 from cli.screen.ascii_fallback import supports_unicode, to_ascii
 from cli.screen.colors import Paint, resolve_theme
+from cli.screen.links import link_writer
 from cli.screen.live_area import LiveArea
 from cli.screen.live_screen import LiveScreen
 from cli.screen.transcript import Transcript
@@ -26,8 +28,9 @@ class LiveProgress:
         self._has_unicode = supports_unicode(environ)
         self._screen = LiveScreen(write=self._write, live=self._live_lines, size=_size)
         self._write_answer = write_answer
+        self._add_links = link_writer(environ, Path.cwd(), lambda: _size()[0])
         self._transcript = Transcript(
-            write=self._screen.print,
+            write=lambda text: self._screen.print(self._add_links(text)),
             width=lambda: _size()[0],
             paint=paint,
             markdown=self.render_answer if write_answer else None,
@@ -46,7 +49,7 @@ class LiveProgress:
         from cli.screen.markdown import render_markdown
 
         text = render_markdown(answer, width=_size()[0], paint=self._paint).strip("\n")
-        return text if self._has_unicode else to_ascii(text)
+        return self._add_links(text if self._has_unicode else to_ascii(text))
 
     def pause(self) -> None:
         """Leave the terminal to a prompt."""

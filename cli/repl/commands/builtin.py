@@ -10,7 +10,6 @@ from cli.repl.commands import session_commands as sessions
 from cli.repl.commands import setting_commands as settings
 from cli.repl.commands.session_commands import split_words
 from cli.repl.commands.user_commands import UserCommand
-from cli.repl.plan_choice import CANCEL
 from cli.repl.repl import Repl
 from cli.repl.slash_commands import Candidate, SlashCommand, unknown_command
 from cli.screen.colors import THEMES, clip
@@ -33,7 +32,7 @@ async def _help(repl: Repl, argument: str) -> None:
 
 
 def _cost(repl: Repl, argument: str) -> None:
-    repl.print_line(repl.cost_text())
+    repl.print_line(repl.state.cost_text())
 
 
 def _queue(repl: Repl, argument: str) -> None:
@@ -46,7 +45,7 @@ def _queue(repl: Repl, argument: str) -> None:
             request = repl.queue.pop(int(number))
             if request is None:
                 raise UsageError(f"no request {number} in the queue", "/queue lists the queued requests")
-            if action == "edit" and not repl.ui.set_text(request.display_text):
+            if action == "edit" and not repl.ui.set_text(request.display_text, is_request=not request.title):
                 repl.print_line(f"removed from the queue; type it again: {request.display_text}")
         case _:
             raise UsageError(
@@ -65,10 +64,6 @@ def _complete_queue(repl: Repl, typed: Sequence[str]) -> Iterable[Candidate]:
             return [(str(number), request.display_text) for number, request in enumerate(repl.queue.pending, 1)]
         case _:
             return ()
-
-
-def _clear(repl: Repl, argument: str) -> None:
-    repl.new_session()
 
 
 def _exit(repl: Repl, argument: str) -> None:
@@ -90,9 +85,11 @@ async def _stop(repl: Repl, argument: str) -> None:
         raise UsageError(f"no running step {argument}".rstrip(), f"running: {', '.join(running) or 'none'}")
     step = argument or running[0]
     if not argument and len(running) > 1:
-        step = await repl.ui.ask(WHICH_STEP, (*running, CANCEL))
-    if step in running:
-        repl.queue.send(StopStep(step_id=step))
+        chosen = await repl.pick_during_run(WHICH_STEP, [(step, repl.ui.plan.title(step)) for step in running])
+        if chosen is None:
+            return
+        step = chosen
+    repl.queue.send(StopStep(step_id=step))
 
 
 def _complete_running(repl: Repl, typed: Sequence[str]) -> Iterable[Candidate]:
@@ -161,12 +158,12 @@ def _usage(command: SlashCommand) -> str:
 
 
 KEY_HELP = (
-    "Enter sends, Alt-Enter starts a new line, Tab completes, Ctrl-R searches your history,"
-    " Ctrl-X Ctrl-E opens your editor.",
+    "Enter sends; Ctrl-J, Alt-Enter or a backslash before Enter start a new line. Tab completes, Ctrl-R searches your"
+    " history, Ctrl-X Ctrl-E opens your editor.",
     "During a run: Enter queues, Ctrl-S sends to the running steps, Esc stops the run to redirect it, Ctrl-C stops it.",
     "Shift-Tab switches between ask, auto-edit and plan mode, Esc Esc rewinds to an earlier request.",
     "Ctrl-O shows folded output, Ctrl-L clears, Ctrl-Z suspends, Ctrl-D quits.",
-    "@path attaches a file, !command runs a shell command, #note saves to memory.",
+    "@path attaches a file or the list of a folder, !command runs a shell command, #note saves to memory.",
 )
 
 
@@ -336,7 +333,7 @@ COMMANDS = (
         complete=_complete_as("doctor"),
     ),
     SlashCommand(name="demo", help="Watch a complete run; needs no API key.", run=_forward("demo")),
-    SlashCommand(name="clear", help="Start a new session.", run=_clear),
+    SlashCommand(name="clear", help="Start a new session.", run=sessions.clear),
     SlashCommand(
         name="theme",
         usage="[NAME]",
@@ -345,4 +342,5 @@ COMMANDS = (
         complete=_complete_words(*THEMES),
     ),
     SlashCommand(name="exit", help="Quit.", run=_exit),
+    SlashCommand(name="quit", help="Quit.", run=_exit),
 )

@@ -1,4 +1,4 @@
-"""Commands for sessions: undo, redo, fork, compact, export, why, resume."""
+"""Commands for sessions: clear, undo, redo, fork, compact, export, why, resume."""
 
 import asyncio
 import shlex
@@ -11,7 +11,7 @@ from agent.sessions.resume.conversation import COMPACT_REQUEST
 from agent.sessions.store import SessionStore
 from agent.sessions.views.session_summary import RunRecord, SessionRecord, read_session
 from agent.vocabulary.errors import UsageError
-from cli.repl.plan_choice import CANCEL
+from agent.vocabulary.usage import Usage
 from cli.repl.repl import Repl
 from cli.repl.request_queue import QueuedRequest
 from cli.repl.slash_commands import Candidate
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from agent.sessions.views.listing import SessionRow
     from cli.repl.commands.context_command import SessionContext
 
-_MAX_OFFERED = 8
-_MAX_REWOUND = 20
-_TITLE_CELLS = 48
+_MAX_OFFERED = 100
+_MAX_REWOUND = 100
 _PREVIEW_LINES = 3
 RUN_IN_PROGRESS = "a run is in progress"
 WAIT_HINT = "wait until it has finished, or stop it with Ctrl-C"
+NEW_SESSION = "started a new session"
 NOTHING_TO_UNDO = "nothing to undo in this session"
 NOTHING_TO_REDO = "nothing to redo in this session"
 NOTHING_TO_REWIND = "this session has no request to go back to"
@@ -46,6 +46,19 @@ def split_words(argument: str) -> tuple[str, ...]:
         return tuple(shlex.split(argument))
     except ValueError as error:
         raise UsageError(f"cannot parse {argument!r}: {error}", "quote words as in a shell") from error
+
+
+def clear(repl: Repl, argument: str) -> None:
+    """Start a new session with an empty history; not during a run, whose answer belongs to the old one."""
+    if repl.queue.is_busy:
+        raise UsageError(RUN_IN_PROGRESS, WAIT_HINT)
+    before = repl.queue.session_id
+    repl.queue.session_id = None
+    repl.shell_output = ""
+    repl.state.usage = Usage()
+    repl.state.show_context_share(None)
+    back = f"; /resume {before} returns to the previous one" if before else ""
+    repl.print_line(f"{NEW_SESSION}{back}", "quiet")
 
 
 def undo(repl: Repl, argument: str) -> Awaitable[None]:
@@ -86,14 +99,14 @@ async def rewind(repl: Repl, argument: str) -> None:
     runs = [run for run in rewindable_runs(folder) if run.user != COMPACT_REQUEST][:_MAX_REWOUND]
     if not runs:
         raise UsageError(NOTHING_TO_REWIND)
-    room = repl.ui.columns - len(f"  {len(runs)}. ")
     options: dict[str, RunRecord] = {}
     for run in runs:
-        label = clip(to_single_line(f"{run.user} ({format_age(run.date)})"), room)
+        label = to_single_line(run.user)
         options[f"{label} {run.run_id}" if label in options else label] = run
-    choice = options.get(await repl.ui.ask(WHICH_REQUEST, (*options, CANCEL)))
-    if choice is None:
+    chosen = await repl.ui.pick(WHICH_REQUEST, [(label, format_age(run.date)) for label, run in options.items()])
+    if chosen is None:
         return
+    choice = options[chosen]
     redact = Redactor(repl.state.read_settings().secrets).redact
     _require_idle(repl)
     undone = await asyncio.to_thread(rewind_session, folder, choice.run_id, redact=redact)
@@ -103,7 +116,7 @@ async def rewind(repl: Repl, argument: str) -> None:
     if undone.restored or undone.refused:
         repl.print_line(sanitize(summarize_undo(undone)))
     repl.print_line(f"{REWOUND}; /redo restores the files" if undone.restored else REWOUND, "quiet")
-    if not repl.ui.set_text(choice.user):
+    if not repl.ui.set_text(choice.user, is_request=True):
         repl.print_line(sanitize(choice.user))
 
 
@@ -190,7 +203,7 @@ def resume(repl: Repl, argument: str) -> Awaitable[None] | None:
             raise UsageError(
                 f"{candidate.run.run_id} is already finished", f"/resume {candidate.folder.id} continues its session"
             )
-        repl.switch_session(candidate.folder.id)
+        _continue_session(repl, candidate.folder.id)
         repl.enqueue(QueuedRequest(submit=Submit(prompt=""), title=f"/resume {argument}", resumes=candidate))
         return None
     if argument:
@@ -212,27 +225,29 @@ async def _choose_session(repl: Repl, store: SessionStore) -> None:
     rows = list(session_rows(store, newest, _MAX_OFFERED))
     if not rows:
         raise UsageError(NO_OTHER_SESSION)
-    options: dict[str, str] = {}
+    options: dict[str, SessionRow] = {}
     for row in rows:
-        label = f"{_title(row)} ({format_age(row.updated_at)}, {row.status})"
+        label = _title(row)
         # A fork has the title of its original.
-        options[f"{label} {row.id}" if label in options else label] = row.id
-    answer = await repl.ui.ask(WHICH_SESSION, (*options, CANCEL))
-    if answer != CANCEL:
-        switch_to(repl, options.get(answer) or store.find(answer).id)
+        options[f"{label} {row.id}" if label in options else label] = row
+    chosen = await repl.ui.pick(
+        WHICH_SESSION, [(label, f"{format_age(row.updated_at)}, {row.status}") for label, row in options.items()]
+    )
+    if chosen is not None:
+        switch_to(repl, options[chosen].id)
 
 
 def _title(row: "SessionRow") -> str:
     """Describe a session by its title and its last request."""
     last = "" if row.last_request in ("", row.title, COMPACT_REQUEST) else f" … {row.last_request}"
-    return clip(f"{row.title}{last}", _TITLE_CELLS)
+    return to_single_line(f"{row.title}{last}")
 
 
 def switch_to(repl: Repl, session_id: str) -> None:
     """Switch to a session and print its last request and answer."""
     from agent.sessions.resume.lookup import unfinished_in
 
-    repl.switch_session(session_id)
+    _continue_session(repl, session_id)
     _refresh_meter(repl)
     record = _record(repl, session_id)
     requests = "1 request" if record.run_count == 1 else f"{record.run_count} requests"
@@ -247,6 +262,16 @@ def switch_to(repl: Repl, session_id: str) -> None:
         repl.warn(f"this session was started in {record.cwd}; new requests run in {repl.state.cwd}")
     if unfinished_in(_store(repl).find(session_id)):
         repl.print_line("it has an unfinished run: /resume continues it", "quiet")
+
+
+def _continue_session(repl: Repl, session_id: str) -> None:
+    """Make later requests continue a session."""
+    if session_id == repl.queue.session_id:
+        return
+    runs = [run for run in _record(repl, session_id).runs if run.usage is not None]
+    repl.queue.session_id = session_id
+    repl.queue.run_id = runs[-1].run_id if runs else None
+    repl.state.usage = sum((run.usage for run in runs if run.usage), Usage())
 
 
 def _is_user_request(run: RunRecord) -> bool:

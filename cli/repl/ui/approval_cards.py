@@ -21,7 +21,7 @@ from cli.screen.colors import Paint, wrap, wrap_lines
 from tooling.contract.action import Scope
 
 # Longer than the pause between two keystrokes of a user who is typing.
-_MIN_SEEN_S = 0.4
+MIN_SEEN_S = 0.4
 FOCUS_HINT = "press Tab to answer"
 QUESTION_HINT = "type a number or your own answer"
 DENY_HINT = "[n] no"
@@ -67,7 +67,7 @@ class ApprovalCards:
     @property
     def is_seen(self) -> bool:
         """Whether the current card was visible long enough for a key to be meant for it."""
-        return self._drawn_at is not None and self._now() - self._drawn_at >= _MIN_SEEN_S
+        return self._drawn_at is not None and self._now() - self._drawn_at >= MIN_SEEN_S
 
     @property
     def is_ready(self) -> bool:

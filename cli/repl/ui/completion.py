@@ -1,7 +1,6 @@
 """Completion of slash commands, their arguments, and `@path`."""
 
 import os
-import re
 import subprocess
 import threading
 import time
@@ -11,7 +10,8 @@ from pathlib import Path
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
-from cli.repl.input import mention
+from cli.repl.fuzzy import fuzzy_matcher
+from cli.repl.mentions import mention, mention_at_cursor
 from cli.repl.slash_commands import Candidate, SlashCommand
 from cli.screen.colors import to_single_line
 
@@ -27,7 +27,7 @@ _LISTERS = (
 
 
 class FileIndex:
-    """Paths below a folder, refreshed in the background; only the first lookup waits for the disk."""
+    """Files and folders below a folder, refreshed in the background; only the first lookup waits for the disk."""
 
     def __init__(self, folder: Path, environ: Mapping[str, str]) -> None:
         self._folder = folder
@@ -46,22 +46,26 @@ class FileIndex:
         return self._names
 
     def find(self, query: str, limit: int) -> list[str]:
-        """Return matches: paths with this prefix first, then file names with it, then paths that contain it."""
+        """Return matches: paths with this prefix, file names with it, paths that contain it, fuzzy matches."""
         low = query.lower()
-        groups: tuple[list[str], list[str], list[str]] = ([], [], [])
+        is_match = fuzzy_matcher(low)
+        groups: tuple[list[str], ...] = ([], [], [], [])
         for name in self.names():
             lower = name.lower()
             if low not in lower:
+                if is_match(lower):
+                    groups[3].append(name)
                 continue
-            base = lower.rpartition("/")[2]
+            base = lower.rstrip("/").rpartition("/")[2]
             groups[0 if lower.startswith(low) else 1 if base.startswith(low) else 2].append(name)
             if len(groups[0]) >= limit:
                 break
-        return [name for group in groups for name in group][:limit]
+        return [*groups[0], *groups[1], *groups[2], *sorted(groups[3], key=len)][:limit]
 
     def _read(self) -> None:
         names = next((listed for lister in _LISTERS if (listed := self._run_lister(lister)) is not None), None)
-        self._names = tuple(names if names is not None else _walk(self._folder))
+        files = tuple(names if names is not None else _walk(self._folder))
+        self._names = (*files, *_folders_of(files))
         self._read_at = time.monotonic()
 
     def _run_lister(self, command: tuple[str, ...]) -> list[str] | None:
@@ -82,6 +86,17 @@ class FileIndex:
         return [os.fsdecode(name) for name in finished.stdout.split(b"\0")[:_MAX_FILES] if name]
 
 
+def _folders_of(files: Iterable[str]) -> list[str]:
+    """Return all folders that contain the files, each with a slash at its end."""
+    known: set[str] = set()
+    for name in files:
+        folder = name.rpartition("/")[0]
+        while folder and folder not in known:
+            known.add(folder)
+            folder = folder.rpartition("/")[0]
+    return sorted(f"{folder}/" for folder in known)
+
+
 def _walk(folder: Path) -> Iterator[str]:
     count = 0
     for root, folders, files in os.walk(folder):
@@ -93,7 +108,6 @@ def _walk(folder: Path) -> Iterator[str]:
                 return
 
 
-_PATH = re.compile(r"(?:^|(?<=\s))@(\S*)$")
 _MAX_SHOWN = 50
 
 
@@ -113,8 +127,8 @@ class ReplCompleter(Completer):
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
         text = document.text_before_cursor
-        if match := _PATH.search(text):
-            return self._paths(match[1])
+        if typed := mention_at_cursor(text):
+            return self._paths(*typed)
         if text.startswith("/") and "\n" not in text:
             return self._slash(text)
         return ()
@@ -139,8 +153,8 @@ class ReplCompleter(Completer):
         ]
         return matches[:_MAX_SHOWN]
 
-    def _paths(self, query: str) -> Iterable[Completion]:
+    def _paths(self, query: str, length: int) -> Iterable[Completion]:
         return [
-            Completion(mention(name), start_position=-len(query) - 1, display=to_single_line(name))
+            Completion(mention(name), start_position=-length, display=to_single_line(name))
             for name in self._files.find(query, _MAX_SHOWN)
         ]

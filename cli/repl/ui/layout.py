@@ -1,5 +1,7 @@
-"""The part of the screen drawn by prompt-toolkit: prompt, completions, search line and status."""
+"""The part of the screen drawn by prompt-toolkit: prompt, completions and status."""
 
+import select
+import sys
 from collections.abc import Callable
 
 from prompt_toolkit.application import Application
@@ -9,6 +11,7 @@ from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.filters import Condition, has_completions
 from prompt_toolkit.formatted_text import ANSI, AnyFormattedText
 from prompt_toolkit.key_binding import KeyBindingsBase
+from prompt_toolkit.key_binding.key_processor import KeyProcessor
 from prompt_toolkit.layout import ConditionalContainer, Float, FloatContainer, HSplit, Layout, VerticalAlign, Window
 from prompt_toolkit.layout.containers import AnyContainer, Container, to_container
 from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl
@@ -18,7 +21,6 @@ from prompt_toolkit.layout.mouse_handlers import MouseHandlers
 from prompt_toolkit.layout.processors import AppendAutoSuggestion, BeforeInput
 from prompt_toolkit.layout.screen import Char, Screen, WritePosition
 from prompt_toolkit.output import ColorDepth
-from prompt_toolkit.widgets import SearchToolbar
 
 from cli.repl.ui.frame_output import FrameOutput
 
@@ -68,7 +70,7 @@ def _reverse_cursor(screen: Screen) -> None:
     screen.data_buffer[cursor.y][cursor.x] = Char(cell.char, f"{cell.style} reverse")
 
 
-_ESC_TIMEOUT_S = 0.2
+_ESC_TIMEOUT_S = 0.1
 _MENU_ROWS = 8
 _MIN_ROWS_FOR_STATUS = 4
 _PROMPT = "> "
@@ -107,7 +109,9 @@ class PromptArea(Application[int]):
             terminal_size_polling_interval=None,
         )
         # Esc alone is bound, so do not wait long for a sequence.
-        self.ttimeoutlen = self.timeoutlen = _ESC_TIMEOUT_S
+        self.ttimeoutlen = _ESC_TIMEOUT_S
+        self.is_typed_ahead = bool(select.select([sys.stdin], [], [], 0)[0])
+        self.key_processor.after_key_press += self._after_key_press
 
     @property
     def cursor_position(self) -> tuple[int, int]:
@@ -143,22 +147,21 @@ class PromptArea(Application[int]):
         with self._frames.frame():
             super()._redraw(render_as_done)
 
+    def _after_key_press(self, processor: KeyProcessor) -> None:
+        self.is_typed_ahead = self.is_typed_ahead and bool(processor.input_queue)
+
     def _on_resize(self) -> None:
         self._resize_callback()
 
     def _build_layout(self, buffer: Buffer) -> Layout:
-        search = SearchToolbar()
         prompt = BufferControl(
             buffer=buffer,
-            search_buffer_control=search.control,
             input_processors=[BeforeInput(_PROMPT, style="bold"), AppendAutoSuggestion()],
-            preview_search=True,
         )
         status = Condition(lambda: self._frames.window_size().rows >= _MIN_ROWS_FOR_STATUS)
         body = HSplit(
             [
                 Window(prompt, wrap_lines=True, dont_extend_height=True, height=self._prompt_height),
-                search,
                 ConditionalContainer(Window(height=Dimension(min=0, preferred=_MENU_ROWS)), has_completions),
                 ConditionalContainer(
                     Window(FormattedTextControl(self._status_text), height=1, dont_extend_height=True),

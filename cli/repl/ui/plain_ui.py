@@ -21,6 +21,9 @@ from agent.protocol.events import (
     StepStarted,
 )
 from agent.vocabulary.plan import LEAD, PlanStep
+from cli.repl.fuzzy import filter_candidates
+from cli.repl.plan_choice import CANCEL
+from cli.repl.slash_commands import Candidate
 from cli.repl.ui.notifications import notification_for
 from cli.run.terminal_approvals import (
     PASTE_NOTICE,
@@ -44,6 +47,7 @@ if TYPE_CHECKING:
 
 _PROMPT = "> "
 _COLUMNS = 80
+_MAX_LISTED = 20
 _MAX_LINE_BYTES = 65_536
 
 
@@ -154,6 +158,15 @@ class PlainUi:
             # Also if the run that asked was stopped meanwhile.
             self._drop(request.question_id)
 
+    async def pick(self, title: str, candidates: Sequence[Candidate]) -> str | None:
+        """Let the user choose by number or by a part of the text; return None if nothing was chosen."""
+        options = [f"{label} ({detail})" if detail else label for label, detail in candidates[:_MAX_LISTED]]
+        answer = await self.ask(title, (*options, CANCEL))
+        if answer == CANCEL:
+            return None
+        matches = candidates[options.index(answer) :] if answer in options else filter_candidates(candidates, answer)
+        return matches[0][0] if matches else None
+
     async def run_external(self, program: Callable[[], None]) -> None:
         """Call `program` in a thread while it owns the terminal."""
         loop = asyncio.get_running_loop()
@@ -168,7 +181,7 @@ class PlainUi:
         """Return False: the terminal edits the line itself and has already cleared it."""
         return False
 
-    def set_text(self, text: str) -> bool:
+    def set_text(self, text: str, *, is_request: bool = False) -> bool:
         """Return False: the terminal edits the line itself."""
         return False
 
@@ -202,7 +215,7 @@ class PlainUi:
 
     def _accept(self, line: str) -> None:
         if not self._requests:
-            self._repl.accept(line)
+            self._repl.accept(line, is_pasted=line.startswith("#") and is_pasted())
             self.show_ready()
             return
         request = self._requests[0]
@@ -216,6 +229,7 @@ class PlainUi:
         self._is_editing = answer is None
         if answer is None:
             self._write(edit_prompt(request))
+            self._is_prompted = True
             return
         if own := self._own_questions.get(request_id(request)):
             own.set_result(answer.answer if isinstance(answer, AnswerQuestion) else "")
@@ -244,6 +258,7 @@ class PlainUi:
         # Input typed before the question was visible cannot be meant as its answer.
         termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
         self._write("\n" + "\n".join(lines) + "\n" + answer_prompt(request))
+        self._is_prompted = True
 
     def _prompt(self) -> None:
         if not self._is_prompted:

@@ -77,6 +77,11 @@ class Terminal:
         """Whether an external program owns the terminal."""
         return self._is_external_running
 
+    @property
+    def is_typed_ahead(self) -> bool:
+        """Whether the current key was pressed before the prompt was ready."""
+        return self._area.is_typed_ahead
+
     async def run(self) -> int:
         """Show the prompt until `exit`; return the exit code."""
         # Overwrite the early prompt and any keys the terminal echoed before we started.

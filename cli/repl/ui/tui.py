@@ -6,30 +6,33 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from prompt_toolkit.application.current import get_app
-from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
+from prompt_toolkit.auto_suggest import AutoSuggestFromHistory, ConditionalAutoSuggest
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import ThreadedCompleter
-from prompt_toolkit.search import stop_search
+from prompt_toolkit.filters import Condition
 
 from agent.config.user_dirs import data_dir
 from agent.protocol.events import Envelope, RunCompleted
 from agent.vocabulary.plan import PlanStep
-from cli.repl.input import LargePastes, image_mentions, open_history
+from cli.repl.input import Pastes, open_history
+from cli.repl.mentions import image_mentions
 from cli.repl.slash_commands import Candidate, SlashCommand
-from cli.repl.ui.approval_cards import ApprovalCards
+from cli.repl.ui.approval_cards import MIN_SEEN_S, ApprovalCards
 from cli.repl.ui.completion import FileIndex, ReplCompleter
 from cli.repl.ui.frame_output import RESET_TERMINAL
 from cli.repl.ui.input_focus import InputFocus
 from cli.repl.ui.keys import key_bindings
 from cli.repl.ui.notifications import notification_for
+from cli.repl.ui.picker import Picker
 from cli.repl.ui.terminal import Terminal, TerminalCapabilities
+from cli.repl.ui.terminal_features import WindowTitle, reflows_lines
 from cli.screen.ascii_fallback import supports_unicode
 from cli.screen.colors import clip
+from cli.screen.links import link_writer
 from cli.screen.live_area import LiveArea
 from cli.screen.plan_view import PlanView
 from cli.screen.sanitize import strip_invisible
@@ -39,34 +42,8 @@ from tooling.safety.secrets.redact import Redactor
 if TYPE_CHECKING:
     from cli.repl.repl import Repl
 
-# Treating a terminal that rewraps as one that does not leaves stale lines on the screen. The opposite mistake
-# erases finished lines, so only terminals known to rewrap are listed.
-_BY_VARIABLE = (
-    "TMUX",
-    "VTE_VERSION",
-    "KITTY_WINDOW_ID",
-    "WEZTERM_PANE",
-    "ALACRITTY_WINDOW_ID",
-    "KONSOLE_VERSION",
-    "GHOSTTY_RESOURCES_DIR",
-    "WT_SESSION",
-)
-_BY_TERM = ("tmux", "xterm-kitty", "alacritty", "foot", "wezterm", "xterm-ghostty", "contour")
-_BY_PROGRAM = ("iTerm.app", "Apple_Terminal", "WezTerm", "vscode", "ghostty", "WarpTerminal", "Tabby", "Hyper")
-
-
-def reflows_lines(environ: Mapping[str, str]) -> bool:
-    """Whether the terminal rewraps lines that no longer fit, rather than cutting them."""
-    # Inside GNU screen, the variables of the outer terminal are still set.
-    if environ.get("TERM", "").startswith("screen") and not environ.get("TMUX"):
-        return False
-    return (
-        any(environ.get(name) for name in _BY_VARIABLE)
-        or environ.get("TERM", "").startswith(_BY_TERM)
-        or environ.get("TERM_PROGRAM", "") in _BY_PROGRAM
-    )
-
-
+SEARCH_TITLE = "search history"
+WORKING, NEEDS_ANSWER = "working", "needs an answer"
 _FOLD_RULE = "─" * 8
 _DOUBLE_ESCAPE_S = 1.0
 
@@ -80,8 +57,9 @@ class Tui:
         self._repl = repl
         self._paint = paint
         self._live_area = LiveArea(paint=paint)
-        self._pastes = LargePastes()
+        self._pastes = Pastes()
         self._escaped_at = float("-inf")
+        is_writing = Condition(lambda: not self.picker.is_open)
         self.buffer = Buffer(
             history=open_history(data_dir(state.environ), Redactor(settings.secrets).redact),
             completer=ThreadedCompleter(
@@ -91,8 +69,8 @@ class Tui:
                     files=FileIndex(state.cwd, state.environ),
                 )
             ),
-            complete_while_typing=True,
-            auto_suggest=AutoSuggestFromHistory(),
+            complete_while_typing=is_writing,
+            auto_suggest=ConditionalAutoSuggest(AutoSuggestFromHistory(), is_writing),
             multiline=True,
             enable_history_search=True,
         )
@@ -111,12 +89,22 @@ class Tui:
             is_animating=lambda: self._live_area.is_running,
             on_drawn=self._on_drawn,
         )
+        self._add_links = link_writer(state.environ, state.cwd, lambda: self.terminal.columns)
+        self._title = WindowTitle(
+            environ=state.environ, folder=state.cwd.name, is_wanted=settings.settings.terminal_title
+        )
         self.cards = ApprovalCards(
             send=repl.queue.send, write=self.terminal.print, paint=paint, width=lambda: self.terminal.columns
         )
-        self.focus = InputFocus(buffer=self.buffer, cards=self.cards, refresh=self.terminal.refresh)
+        self.picker = Picker(buffer=self.buffer, paint=paint, refresh=self.terminal.refresh)
+        self.focus = InputFocus(
+            buffer=self.buffer,
+            cards=self.cards,
+            refresh=self.terminal.refresh,
+            is_busy=lambda: self.picker.is_open,
+        )
         self._transcript = Transcript(
-            write=self.terminal.print,
+            write=self.print_line,
             width=lambda: self.terminal.columns,
             paint=paint,
             markdown=self._markdown,
@@ -139,6 +127,7 @@ class Tui:
     async def run(self) -> int:
         """Show the prompt until the user quits; return the exit code."""
         asyncio.get_running_loop().add_signal_handler(signal.SIGTSTP, self.suspend)
+        self.terminal.send_sequence(self._title.begin())
         return await self.terminal.run()
 
     def suspend(self) -> None:
@@ -153,7 +142,9 @@ class Tui:
     async def _suspend(self) -> None:
         with self._default_sigtstp():
             # Signal this very thread: it must not take the terminal back before the process has stopped.
+            self.terminal.send_sequence(self._title.end())
             await self.terminal.run_external(lambda: signal.pthread_kill(threading.get_ident(), signal.SIGTSTP))
+            self.terminal.send_sequence(self._title.begin())
 
     @contextmanager
     def _default_sigtstp(self) -> Iterator[None]:
@@ -169,9 +160,10 @@ class Tui:
 
     def close(self) -> None:
         self.terminal.close()
+        self.terminal.send_sequence(self._title.end())
 
     def print_line(self, text: str) -> None:
-        self.terminal.print(text)
+        self.terminal.print(self._add_links(text))
 
     def echo(self, text: str) -> None:
         """Print what the user typed, separated from the output above by an empty line."""
@@ -207,6 +199,35 @@ class Tui:
         if self.buffer.text.startswith("/") and not chosen:
             self.buffer.start_completion()
 
+    async def pick(self, title: str, candidates: Sequence[Candidate]) -> str | None:
+        """Let the user choose from a list; return None if nothing was chosen."""
+        if self.cards.has_focus:
+            self.focus.focus_prompt()
+        chosen: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+        self.picker.open(
+            title,
+            candidates,
+            lambda choice: None if chosen.done() else chosen.set_result(choice),
+            min_seen_s=MIN_SEEN_S,
+        )
+        try:
+            return await chosen
+        finally:
+            # Also if the run that the list is about has ended meanwhile.
+            if not chosen.done() or chosen.cancelled():
+                self.picker.cancel()
+
+    def search_history(self) -> None:
+        """Let the user find an earlier request; the chosen one is put into the prompt."""
+        history = self.buffer.history
+        # Newest first; before the first frame the file has not been read.
+        lines = history.get_strings()[::-1] or list(history.load_history_strings())
+        self.picker.open(SEARCH_TITLE, [(line, "") for line in dict.fromkeys(lines)], self._recall)
+
+    def _recall(self, line: str | None) -> None:
+        if line is not None:
+            self.set_text(line)
+
     async def ask(self, question: str, options: tuple[str, ...]) -> str:
         """Ask the user and return the answer."""
         return await self.focus.ask(question, options)
@@ -228,9 +249,9 @@ class Tui:
         """Submit the prompt's text: as an answer to a card, or to the REPL."""
         if self.focus.accept(self.full_text().strip()):
             return
-        text = self.full_text()
+        text, is_pasted = self.full_text(), self._pastes.begins(self.buffer.text)
         self.save_and_clear()
-        self._repl.accept(text)
+        self._repl.accept(text, is_pasted=is_pasted)
 
     def full_text(self) -> str:
         """Return the text in the prompt with pastes expanded."""
@@ -249,7 +270,10 @@ class Tui:
         if mentions := image_mentions(text):
             is_in_word = self.buffer.document.char_before_cursor.strip()
             text = f" {mentions}" if is_in_word else mentions
-        self.buffer.insert_text(self._pastes.add(text))
+        inserted = self._pastes.add(text)
+        if not self.buffer.document.text_before_cursor.strip():
+            self._pastes.mark_beginning(inserted.lstrip())
+        self.buffer.insert_text(inserted)
 
     def clear_text(self) -> bool:
         """Clear the prompt; return False if it was empty."""
@@ -257,18 +281,17 @@ class Tui:
         self.clear()
         return has_text
 
-    def set_text(self, text: str) -> bool:
-        """Put a text into the prompt for editing; return whether the UI supports that."""
+    def set_text(self, text: str, *, is_request: bool = False) -> bool:
+        """Put a text into the prompt for editing, as a line or a request; return whether the UI supports that."""
         self.buffer.text = text
+        if is_request:
+            self._pastes.mark_beginning(text)
         self.buffer.cursor_position = len(text)
         return True
 
     def cancel_edit(self) -> bool:
-        """Cancel a search, or text typed for a card; return False if there is neither."""
-        if get_app().layout.is_searching:
-            stop_search()
-            return True
-        return self.focus.cancel_edit()
+        """Close a list, or cancel text typed for a card; return False if there is neither."""
+        return self.picker.cancel() or self.focus.cancel_edit()
 
     def is_second_escape(self) -> bool:
         """Note that Esc was pressed; return whether it was a moment ago, too."""
@@ -300,12 +323,14 @@ class Tui:
 
     def _on_drawn(self) -> None:
         self.cards.mark_drawn()
+        activity = NEEDS_ANSWER if self.cards.current else WORKING if self._repl.queue.is_busy else ""
+        self.terminal.send_sequence(self._title.show(activity))
 
     def _arguments(self, command: SlashCommand, words: Sequence[str]) -> Iterable[Candidate]:
         return command.complete(self._repl, words) if command.complete else ()
 
     def _live_lines(self, width: int, height: int) -> list[str]:
-        card = self.focus.lines(width)[:height]
+        card = self.picker.lines(width, height) if self.picker.is_open else self.focus.lines(width)[:height]
         answer = self._transcript.partial_answer_lines(width, (height - len(card)) // 2)
         steps = self._live_area.lines(width, max(0, height - len(card) - len(answer)))
         return [*answer, *steps, *card]

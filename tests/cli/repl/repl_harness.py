@@ -11,6 +11,7 @@ from cli.pages.session_changes import undo_changes
 from cli.repl.commands.builtin import COMMANDS
 from cli.repl.external_programs import ExternalPrograms
 from cli.repl.repl import Repl
+from cli.repl.slash_commands import Candidate
 from cli.repl.state import ReplState
 from cli.screen.colors import Paint
 from cli.screen.plan_view import PlanView
@@ -68,6 +69,10 @@ class FakeUi:
         self.printed += [question, *options]
         return self.answers.pop(0)
 
+    async def pick(self, title: str, candidates: Sequence[Candidate]) -> str | None:
+        self.printed += [title, *(f"{label} ({detail})" if detail else label for label, detail in candidates)]
+        return self.answers.pop(0) or None
+
     async def run_external(self, program: Callable[[], None]) -> None:
         program()
 
@@ -75,7 +80,7 @@ class FakeUi:
         has_text, self.text = bool(self.text), ""
         return has_text
 
-    def set_text(self, text: str) -> bool:
+    def set_text(self, text: str, *, is_request: bool = False) -> bool:
         self.text = text
         return True
 

@@ -6,7 +6,8 @@ import signal
 
 import pytest
 
-from cli.repl.repl import CONFIRM_EXIT, NEW_SESSION
+from cli.repl.commands.session_commands import NEW_SESSION
+from cli.repl.repl import CONFIRM_EXIT
 from tests.agent.backends.backend_cases import find_processes, find_survivors
 from tests.cli.repl.terminal_session import (
     ENTER,

@@ -79,7 +79,7 @@ def test_a_rewound_turn_leaves_the_conversation_and_its_files(open_terminal: Ope
     terminal.send(ESC + ESC)
     terminal.wait_for(WHICH_REQUEST)
     terminal.pause()
-    terminal.send("1" + ENTER)
+    terminal.send(ENTER)
     terminal.wait_for(REWOUND)
     assert not (terminal.folder / "a.txt").exists()
     terminal.wait_until(lambda: "\n> write it" in terminal.window_text(), "the request in the prompt")

@@ -63,6 +63,6 @@ def test_stop_asks_which_of_several_steps_to_end(open_terminal: OpenTerminal) ->
     terminal.send_line("/stop")
     terminal.wait_for(WHICH_STEP)
     terminal.pause()
-    terminal.send("1" + ENTER)
+    terminal.send(ENTER)
     terminal.wait_until(lambda: "cancelled" in step_statuses(terminal), "the step to stop")
     terminal.wait_for("✓ b Title of b")

@@ -4,7 +4,7 @@ import pyte
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.repl.ui.tui import reflows_lines
+from cli.repl.ui.terminal_features import reflows_lines
 from cli.screen.ascii_fallback import supports_unicode, to_ascii
 from cli.screen.live_lines import LiveLines, cursor_up
 

@@ -13,7 +13,8 @@ from cli.repl.commands.builtin import COMMANDS, EMPTY_QUEUE, KEY_HELP, user_comm
 from cli.repl.commands.session_commands import NOTHING_TO_REDO
 from cli.repl.commands.setting_commands import NO_LIMITS
 from cli.repl.commands.user_commands import load_user_commands
-from cli.repl.repl import no_run_yet, paused_notice
+from cli.repl.repl import no_run_yet
+from cli.repl.request_queue import paused_notice
 from cli.repl.slash_commands import SlashCommand, unknown_command
 from cli.repl.state import UNREADABLE_SETTINGS
 from cli.repl.welcome import NOTHING_FOUND

@@ -13,6 +13,7 @@ from agent.sessions.views.session_summary import active_runs, read_session
 from agent.workspace.request_context import COMPACT_REQUEST
 from cli.repl.commands.session_commands import (
     COMPACTED,
+    NEW_SESSION,
     NOTHING_TO_REDO,
     NOTHING_TO_UNDO,
     REWOUND,
@@ -21,8 +22,6 @@ from cli.repl.commands.session_commands import (
     WHICH_SESSION,
 )
 from cli.repl.commands.setting_commands import APPLIES_NOW
-from cli.repl.plan_choice import CANCEL
-from cli.repl.repl import NEW_SESSION
 from tests.cli.repl.commands.test_commands import completions, write_script
 from tests.cli.repl.repl_harness import ReplHarness
 from tests.cli.repl.test_conversation import reply_to
@@ -105,21 +104,20 @@ async def test_rewind_takes_back_everything_since_a_request(harness: ReplHarness
     await harness.send("make")
     await harness.send("/undo --yes")
     await harness.send("make")
-    harness.ui.answers = ["edit (now)"]
+    harness.ui.answers = ["edit"]
     printed = await harness.send("/rewind")
-    assert [line for line in printed.splitlines() if "run-" not in line][:5] == [
+    assert [line for line in printed.splitlines() if "run-" not in line][:4] == [
         WHICH_REQUEST,
         "make (now)",
         "edit (now)",
         "hello (now)",
-        CANCEL,
     ]
     assert (files(harness), harness.ui.text) == ({"a.txt": "one\n"}, "edit")
     record = read_session(SessionStore(data_dir(harness.environ)).find(harness.repl.require_session_id()))
     assert [run.user for run in active_runs(record.runs)] == ["hello"]
     await harness.send("/redo --yes")
     assert files(harness) == BOTH
-    harness.ui.answers = [CANCEL]
+    harness.ui.answers = [""]
     assert "edit (now)" not in await harness.send("/rewind")
 
 
@@ -127,7 +125,7 @@ async def test_rewind_keeps_and_names_a_file_that_the_user_has_changed(harness: 
     await harness.send("edit")
     await harness.send("make")
     (harness.repl.state.cwd / "a.txt").write_text("two\nmine\n")
-    harness.ui.answers = ["edit (now)"]
+    harness.ui.answers = ["edit"]
     printed = await harness.send("/rewind")
     assert files(harness) == {"a.txt": "two\nmine\n"}
     assert "Not restored: a.txt was changed since" in printed and REWOUND in printed
@@ -152,10 +150,10 @@ async def test_resume_switches_sessions_and_shows_the_last_answer(harness: ReplH
     reply = await harness.send(f"/resume {first}")
     assert reply == f"switched to {first}: 1 request so far\n> hello\n  Good day.\n  What can I do?"
     assert harness.repl.require_session_id() == first and (await harness.send("/cost")).endswith("1 request, $0.0000")
-    harness.ui.answers = ["edit (now, success)"]
+    harness.ui.answers = ["edit"]
     await harness.send("/resume")
     assert harness.repl.require_session_id() == second
-    harness.ui.answers = [CANCEL]
+    harness.ui.answers = [""]
     await harness.send("/resume")
     assert harness.repl.require_session_id() == second
 
@@ -164,16 +162,17 @@ async def test_sessions_with_the_same_title_can_be_told_apart(harness: ReplHarne
     await harness.send("hello")
     await harness.send("/fork copy")
     await harness.send("/clear")
-    harness.ui.answers = [CANCEL]
+    harness.ui.answers = [""]
     question, *options = (await harness.send("/resume")).splitlines()
     assert question == WHICH_SESSION
-    assert len(options) == 3 and len(set(options)) == 3
+    assert len(options) == 2 and len(set(options)) == 2
 
 
 async def test_an_interrupted_run_is_resumed(harness: ReplHarness) -> None:
     harness.repl.accept("slow")
     await harness.wait_for_event("step.started")
     assert send_now(harness, "/undo").startswith(f"error: {RUN_IN_PROGRESS}")
+    assert send_now(harness, "/clear").startswith(f"error: {RUN_IN_PROGRESS}")
     assert send_now(harness, "/resume").startswith(f"error: {RUN_IN_PROGRESS}")
     harness.repl.interrupt()
     await harness.wait_idle()

@@ -66,7 +66,7 @@ def test_the_draft_is_restored_when_the_card_expires() -> None:
 def test_the_draft_is_restored_when_the_run_ends_while_a_reason_is_typed() -> None:
     keyboard = FocusHarness().type_text("half a thou").receive(approval()).mark_seen()
     keyboard.focus.focus_card()
-    keyboard.focus.explain()
+    keyboard.focus.answer_key("w")
     keyboard.type_text("because")
     keyboard.focus.reset()
     assert keyboard.buffer.text == "half a thou"
@@ -84,7 +84,7 @@ def test_keys_pressed_just_as_a_card_appears_go_to_the_prompt() -> None:
 
 def test_an_edited_command_for_an_expired_card_is_not_used_for_the_next() -> None:
     keyboard = FocusHarness().receive(approval("1"), approval("2")).mark_seen()
-    keyboard.focus.edit()
+    keyboard.focus.answer_key("e")
     keyboard.type_text(" --force")
     keyboard.receive(resolved("1")).mark_seen()
     assert keyboard.buffer.text == ""
@@ -114,14 +114,14 @@ def test_a_line_sent_before_the_question_was_visible_is_a_request() -> None:
 
 def test_an_empty_reason_keeps_the_card_open() -> None:
     keyboard = FocusHarness().receive(approval()).mark_seen()
-    keyboard.focus.explain()
+    keyboard.focus.answer_key("w")
     assert keyboard.focus.accept("") is True
     assert (keyboard.cards.sent, keyboard.focus.is_on_approval) == ([], True)
 
 
 def test_ctrl_c_cancels_the_reason_and_not_the_card() -> None:
     keyboard = FocusHarness().receive(approval()).mark_seen()
-    keyboard.focus.explain()
+    keyboard.focus.answer_key("w")
     keyboard.type_text("becau")
     assert keyboard.focus.cancel_edit() is True
     assert (keyboard.buffer.text, keyboard.focus.is_on_approval) == ("", True)

@@ -2,18 +2,18 @@
 
 from pathlib import Path
 
-from cli.repl.input import FilteredHistory, LargePastes, open_history
+from cli.repl.input import FilteredHistory, Pastes, open_history
 from tooling.safety.secrets.redact import Redactor
 
 KEY = "sk-proj-" + "a1B2" * 12
 
 
 def test_a_short_paste_is_inserted_verbatim() -> None:
-    assert LargePastes().add("one\r\ntwo\rthree") == "one\ntwo\nthree"
+    assert Pastes().add("one\r\ntwo\rthree") == "one\ntwo\nthree"
 
 
 def test_a_long_paste_is_a_placeholder_until_it_is_sent() -> None:
-    pastes = LargePastes()
+    pastes = Pastes()
     book, line = "line\n" * 20_000, "x" * 5000
     placeholders = [pastes.add(book), pastes.add(line)]
     assert placeholders == ["[paste 1: 20,001 lines]", "[paste 2: 5,000 characters]"]
@@ -60,3 +60,11 @@ def test_without_a_writable_folder_the_history_lives_in_memory(tmp_path: Path) -
     history = open_history(tmp_path / "missing", lambda text: text)
     history.append_string("once")
     assert history.get_strings() == ["once"]
+
+
+def test_a_text_begins_with_a_paste_until_it_is_typed_over() -> None:
+    pastes = Pastes()
+    pastes.mark_beginning("# Heading")
+    assert pastes.begins("# Heading and more") and not pastes.begins("#note")
+    pastes.clear()
+    assert not pastes.begins("# Heading")

@@ -1,0 +1,185 @@
+"""`@path` in a request: which files and folders it names, what is attached, and what is not."""
+
+import os
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from tooling.contract.fast_dataclass import dataclass
+from tooling.files.sensitive_files import is_sensitive_file
+from tooling.images.header import is_image_file
+
+# Not inside a word, so that the address a@b.org is none; @@ begins a hunk of a diff, @{ a revision of git.
+_BEGIN = r"(?<![\w.+\-@/\\=])@(?![@{])"
+_MENTION = re.compile(_BEGIN + r"""(?:"([^"\n]+)"|'([^'\n]+)'|((?:\\ |\S)+))""")
+_AT_CURSOR = re.compile(_BEGIN + r"""(?:"([^"\n]*)|'([^'\n]*)|((?:\\ |[^\s"'])*))$""")
+_TRAILING = ".,;:!?)]}>\"'`*_…”’»。，、；：！？）】」』"
+# What follows a path within the same word: the rest of a list, a line number, a possessive.
+_ENDS = re.compile(r"[,;:)\]}>\"'`#|]")
+_DECORATED = re.compile(
+    r"\s*(?:@|(?:async|def|class|public|private|protected|static|final|abstract|override|export|function|func|fun"
+    r"|const|let|var|val|interface|enum|struct)\b)"
+)
+_MAX_MISSING = 3
+SECRETS = "it usually contains secrets"
+NOT_TEXT = "it is not text"
+NO_FILE = "no such file or folder"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mentions:
+    """Paths to attach, a line about each of them, and warnings about what is not attached."""
+
+    files: tuple[Path, ...] = ()
+    attached: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+def find_mentions(request: str, folder: Path) -> Mentions:
+    """Find what a request mentions; sensitive files are left out, since parts of a request may be pasted."""
+    attached: dict[Path, str] = {}
+    problems: dict[str, str] = {}
+    missing: dict[str, str] = {}
+    for found in _MENTION.finditer(request):
+        name = found[1] or found[2] or found[3].replace("\\ ", " ")
+        path = next(filter(_is_attachable, (folder / spelling for spelling in _spellings(found, name))), None)
+        if path is None:
+            if not _is_code(request, found):
+                missing.setdefault(name.rstrip(_TRAILING) or name, _why_missing(folder, name))
+        elif why := _refusal_reason(path, folder):
+            problems[str(path)] = f"@{_shown(path, folder)} not attached: {why}"
+        elif path not in attached:
+            attached[path] = _describe(path, folder)
+    return Mentions(
+        files=tuple(attached),
+        attached=tuple(filter(None, attached.values())),
+        problems=(*problems.values(), *_missing_lines(missing)),
+    )
+
+
+def mention_at_cursor(text: str) -> tuple[str, int] | None:
+    """Return the path being typed at the end of a text, and how many characters its mention has; else None."""
+    found = _AT_CURSOR.search(text)
+    if found is None:
+        return None
+    return next(group for group in found.groups() if group is not None).replace("\\ ", " "), len(found[0])
+
+
+def mention(path: str) -> str:
+    """Return the mention of a path, quoted if it contains a space."""
+    if not re.search(r"\s", path) and not path.startswith(('"', "'")):
+        return f"@{path}"
+    return f"@'{path}'" if '"' in path else f'@"{path}"'
+
+
+def image_mentions(pasted: str) -> str | None:
+    """Return the mentions for a paste that is nothing but paths of images, as a dragged file is; else None."""
+    try:
+        words = shlex.split(pasted)
+    except ValueError:
+        return None
+    paths = [_pasted_path(word) for word in words]
+    if not paths or not all(path and is_image_file(path) for path in paths):
+        return None
+    return "".join(f"{mention(str(path))} " for path in paths)
+
+
+def _pasted_path(word: str) -> Path | None:
+    text = unquote(urlsplit(word).path) if word.startswith("file://") else word
+    if "\0" in text or '"' in text or not text.startswith(("/", "~/")):
+        return None
+    return Path(text).expanduser()
+
+
+def _spellings(found: re.Match[str], name: str) -> Iterator[str]:
+    """Return what a mention may mean: all of it, or less of the punctuation behind it."""
+    yield _expand(name)
+    if found[3] is None:
+        return
+    for end in range(len(name) - 1, len(name.rstrip(_TRAILING)) - 1, -1):
+        yield _expand(name[:end])
+    if end_of_path := _ENDS.search(name):
+        yield _expand(name[: end_of_path.start()].rstrip(_TRAILING))
+
+
+def _expand(name: str) -> str:
+    # An empty name would be the folder itself; a name that cannot exist stays one.
+    return (str(Path(name).expanduser()) if name.startswith("~/") else name) or "\0"
+
+
+def _is_attachable(path: Path) -> bool:
+    try:
+        return path.is_file() or path.is_dir()
+    except (OSError, ValueError):
+        # Too long for a file name, or in a folder we may not read.
+        return False
+
+
+def _is_code(request: str, found: re.Match[str]) -> bool:
+    """Whether a word that names no file is a decorator, or inside of code."""
+    before, after = request[: found.start()], request[found.end() :]
+    line = before.rpartition("\n")[2]
+    if "(" in (found[3] or "") or line.count("`") % 2 or len(re.findall(r"^ *```", before, re.MULTILINE)) % 2:
+        return True
+    return not line.strip() and bool(_DECORATED.match(after.partition("\n")[2]))
+
+
+def _why_missing(folder: Path, name: str) -> str:
+    """Return why a name is not attached, with the name that was probably meant."""
+    head, _, base = name.rpartition("/")
+    try:
+        longer = [entry.name for entry in os.scandir(folder / head) if entry.name.startswith(f"{base} ")]
+    except (OSError, ValueError):
+        longer = []
+    hint = f"; quote a name with spaces: {mention('/'.join(filter(None, (head, min(longer)))))}" if longer else ""
+    return f"{NO_FILE}{hint}"
+
+
+def _missing_lines(missing: dict[str, str]) -> list[str]:
+    lines = [f"@{name} not attached: {why}" for name, why in list(missing.items())[:_MAX_MISSING]]
+    more = len(missing) - _MAX_MISSING
+    return [*lines, f"{more} more words with @ are no files"] if more > 0 else lines
+
+
+def _refusal_reason(path: Path, folder: Path) -> str:
+    from agent.workspace.request_context import ATTACHMENT_BYTES
+    from cli.pages.pages import format_size
+
+    real, here = path.resolve(), folder.resolve()
+    if is_sensitive_file(path) or is_sensitive_file(real):
+        return f"{SECRETS}; use !cat to include it anyway"
+    is_named_inside = ".." not in path.parts and path.is_relative_to(folder)
+    if is_named_inside and not real.is_relative_to(here):
+        return f"it is a link to {real}, outside this folder; use !cat to include it anyway"
+    if path.is_dir() or is_image_file(path):
+        return ""
+    try:
+        with path.open("rb") as file:
+            data = file.read(ATTACHMENT_BYTES + 1)
+    except OSError as error:
+        return f"it cannot be read: {error.strerror}"
+    if len(data) > ATTACHMENT_BYTES:
+        return f"it is larger than {format_size(ATTACHMENT_BYTES)}; the model can read parts of it"
+    return NOT_TEXT if b"\0" in data else ""
+
+
+def _describe(path: Path, folder: Path) -> str:
+    """Return what is attached and how large it is; empty for an image, which the run itself names."""
+    from cli.pages.pages import format_size
+
+    if path.is_dir():
+        with os.scandir(path) as entries:
+            count = sum(1 for _ in entries)
+        name = _shown(path, folder).rstrip("/")
+        return f"{name}/ (folder, {count:,} {'entry' if count == 1 else 'entries'})"
+    if is_image_file(path):
+        return ""
+    data = path.read_bytes()
+    lines = data.count(b"\n") + (not data.endswith(b"\n") and bool(data))
+    return f"{_shown(path, folder)} ({format_size(len(data))}, {lines:,} {'line' if lines == 1 else 'lines'})"
+
+
+def _shown(path: Path, folder: Path) -> str:
+    return str(path.relative_to(folder)) if path.is_relative_to(folder) else str(path)
