@@ -5,12 +5,13 @@ import secrets
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from agent.protocol.channel import Channel
 from agent.protocol.commands import Answer, AnswerQuestion, ResolveApproval
 from agent.protocol.events import ApprovalRequested, ApprovalResolved, QuestionAnswered, QuestionAsked
 from tooling.approvals.rule_text import suggest_rules
-from tooling.contract.action import USER, Action, ApprovalAnswer, Approver, Verdict
+from tooling.contract.action import REVIEWER, USER, Action, ApprovalAnswer, Approver, Verdict
 from tooling.contract.context import ExecCtx
 from tooling.contract.question import Question
 
@@ -114,7 +115,10 @@ class PendingQuestions:
 
 
 class ReportingApprover:
-    """Publishes what a policy refuses without asking anyone, as a request and its decision, unless that is expected."""
+    """Publishes what a policy refuses without asking anyone, as a request and its decision, unless that is expected.
+
+    The same goes for everything that the reviewer decides.
+    """
 
     def __init__(self, *, policy: Approver, channel: Channel, on_fail: Callable[[str], None]) -> None:
         self._policy = policy
@@ -124,9 +128,10 @@ class ReportingApprover:
     async def approve(self, action: Action, verdict: Verdict, ctx: ExecCtx) -> ApprovalAnswer:
         """Return the decision of the policy; `on_fail` is called if it ends the run."""
         answer = await self._policy.approve(action, verdict, ctx)
-        if answer.decision == "allow" or answer.by in (USER, TIMEOUT) or not answer.is_failure:
+        is_expected = answer.decision == "allow" and answer.by != REVIEWER
+        if is_expected or answer.by in (USER, TIMEOUT) or not answer.is_failure:
             return answer
-        requested = approval_requested(action, verdict, ctx)
+        requested = approval_requested(action, replace(verdict, opinion=answer.opinion), ctx, is_decided=True)
         for event in (requested, approval_resolved(requested, answer)):
             await self._channel.publish(event, step_id=ctx.step_id, attempt=ctx.attempt)
         if answer.decision == "fail":
@@ -134,7 +139,9 @@ class ReportingApprover:
         return answer
 
 
-def approval_requested(action: Action, verdict: Verdict, ctx: ExecCtx) -> ApprovalRequested:
+def approval_requested(
+    action: Action, verdict: Verdict, ctx: ExecCtx, *, is_decided: bool = False
+) -> ApprovalRequested:
     """Return the event that asks for a decision; its id names the one call it is about."""
     return ApprovalRequested(
         approval_id=f"a-{ctx.call_id}",
@@ -145,12 +152,20 @@ def approval_requested(action: Action, verdict: Verdict, ctx: ExecCtx) -> Approv
         tool=action.tool,
         involves=verdict.involves or None,
         diff=(action.preview() or None) if action.preview else None,
+        opinion=verdict.opinion,
+        decided=is_decided,
     )
 
 
 def approval_resolved(requested: ApprovalRequested, answer: ApprovalAnswer) -> ApprovalResolved:
     """Return the event of the decision."""
-    return ApprovalResolved(approval_id=requested.approval_id, decision=answer.decision, by=answer.by, rule=answer.rule)
+    return ApprovalResolved(
+        approval_id=requested.approval_id,
+        decision=answer.decision,
+        by=answer.by,
+        rule=answer.rule,
+        opinion=answer.opinion if answer.by == REVIEWER else None,
+    )
 
 
 def _suggested_rule(action: Action, verdict: Verdict) -> str:

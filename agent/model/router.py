@@ -108,7 +108,8 @@ class ClientPool:
                 await client.close()
 
     def _configured_models(self) -> set[str]:
-        return {model for model in (self._settings.model, self._settings.planner_model) if model}
+        settings = self._settings
+        return {model for model in (settings.model, settings.planner_model, settings.reviewer_model) if model}
 
     def _client_for(self, model: str) -> ModelClient:
         if model.startswith(SCRIPT_PREFIX):

@@ -20,7 +20,7 @@ _REPLAN = (
 _PLANNING = "When to plan: auto (the model hands out steps if that pays), always (before every task) or never."
 _APPROVAL_MODE = (
     "When to ask for approval: ask (commands and edits), auto-edit (commands only), never (deny instead), "
-    "yolo (allow instead) or plan (change nothing, only look around)."
+    "yolo (allow instead), review (the reviewer model answers if it can) or plan (change nothing, only look around)."
 )
 _ON_APPROVAL = "What to do if approval is needed without a terminal: deny, defer or fail."
 

@@ -193,7 +193,7 @@ def test_the_openai_base_url_is_not_used_for_another_providers_model(home: Confi
         ),
         (
             'approval_mode = "askk"\n',
-            "/config.toml:1: approval_mode: expected one of ask, auto-edit, never, yolo, plan, got 'askk'",
+            "/config.toml:1: approval_mode: expected one of ask, auto-edit, never, yolo, plan, review, got 'askk'",
         ),
         (
             'api_base = "localhost"\n',
