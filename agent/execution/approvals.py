@@ -8,15 +8,16 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from agent.protocol.channel import Channel
-from agent.protocol.commands import Answer, AnswerQuestion, ResolveApproval
+from agent.protocol.commands import Answer, AnswerQuestion, Detach, ResolveApproval
 from agent.protocol.events import ApprovalRequested, ApprovalResolved, QuestionAnswered, QuestionAsked
 from tooling.approvals.rule_text import suggest_rules
 from tooling.contract.action import REVIEWER, USER, Action, ApprovalAnswer, Approver, Verdict
 from tooling.contract.context import ExecCtx
 from tooling.contract.question import Question
 
-# `by` of the denial when the user gave no answer in time.
+# `by` of the denial when the user gave no answer in time, or can give none any more.
 TIMEOUT = "timeout"
+DETACHED = "the end of the input"
 
 
 class PendingQuestions:
@@ -26,7 +27,7 @@ class PendingQuestions:
         self._channel = channel
         self._timeout_s = timeout_s
         self._is_user_present = is_present
-        self._pending: dict[str, asyncio.Future[Answer]] = {}
+        self._pending: dict[str, asyncio.Future[Answer | Detach]] = {}
         self._waited: dict[str, float] = {}
         self._waiting_since: dict[str, list[float]] = {}
         self._on_wait_start: Callable[[str], None] = lambda step_id: None
@@ -50,13 +51,21 @@ class PendingQuestions:
         waiting.set_result(command)
         return True
 
+    def detach(self) -> None:
+        """End the wait for all answers, also for those to come."""
+        self._is_user_present = False
+        for waiting in self._pending.values():
+            if not waiting.done():
+                waiting.set_result(Detach())
+        self._pending.clear()
+
     async def ask(self, question: Question, ctx: ExecCtx) -> str | None:
         """Ask a question; None if no user is present."""
         question_id = f"q-{secrets.token_hex(4)}"
         asked = QuestionAsked(question_id=question_id, question=question.text, options=question.options)
         waiting = self._add_pending(question_id) if self._is_user_present else None
         await self._channel.publish(asked, step_id=ctx.step_id, attempt=ctx.attempt)
-        command: Answer | None = None
+        command: Answer | Detach | None = None
         if waiting:
             with self._count_waiting(ctx.step_id):
                 command = await waiting
@@ -91,7 +100,7 @@ class PendingQuestions:
             if not since:
                 self._on_wait_end(step_id)
 
-    async def _wait_for_decision(self, approval_id: str, waiting: asyncio.Future[Answer]) -> ApprovalAnswer:
+    async def _wait_for_decision(self, approval_id: str, waiting: asyncio.Future[Answer | Detach]) -> ApprovalAnswer:
         try:
             async with asyncio.timeout(self._timeout_s):
                 command = await waiting
@@ -99,7 +108,8 @@ class PendingQuestions:
             self._pending.pop(approval_id, None)
             remark = f"No answer within {self._timeout_s:g} s."
             return ApprovalAnswer(decision="deny", by=TIMEOUT, remark=remark)
-        assert isinstance(command, ResolveApproval)
+        if not isinstance(command, ResolveApproval):
+            return ApprovalAnswer(decision="deny", by=DETACHED, remark="Nobody can answer any more.")
         return ApprovalAnswer(
             decision=command.decision,
             by=USER,
@@ -108,9 +118,12 @@ class PendingQuestions:
             command=command.command,
         )
 
-    def _add_pending(self, answer_id: str) -> asyncio.Future[Answer]:
-        waiting: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self._pending[answer_id] = waiting
+    def _add_pending(self, answer_id: str) -> asyncio.Future[Answer | Detach]:
+        waiting: asyncio.Future[Answer | Detach] = asyncio.get_running_loop().create_future()
+        if self._is_user_present:
+            self._pending[answer_id] = waiting
+        else:
+            waiting.set_result(Detach())
         return waiting
 
 
@@ -129,7 +142,7 @@ class ReportingApprover:
         """Return the decision of the policy; `on_fail` is called if it ends the run."""
         answer = await self._policy.approve(action, verdict, ctx)
         is_expected = answer.decision == "allow" and answer.by != REVIEWER
-        if is_expected or answer.by in (USER, TIMEOUT) or not answer.is_failure:
+        if is_expected or answer.by in (USER, TIMEOUT, DETACHED) or not answer.is_failure:
             return answer
         requested = approval_requested(action, replace(verdict, opinion=answer.opinion), ctx, is_decided=True)
         for event in (requested, approval_resolved(requested, answer)):

@@ -12,7 +12,7 @@ from agent.model.providers import PROVIDERS
 from cli.completion.candidates import CompletionItem, CompletionRequest, CompletionSource, FileKind
 from cli.completion.model_values import model_items
 
-_MODELS = ("model", "planner_model")
+_MODELS = ("model", "planner_model", "reviewer_model")
 # Flags whose name differs from that of their setting.
 _FLAG_SETTINGS = {"mode": "approval_mode"}
 

@@ -40,6 +40,7 @@ LAZY_MODULES: dict[str, str] = {
     "cli.completion.complete": "only when a shell asks",
     "cli.completion.install": "only for --install-completion and --show-completion",
     "cli.run.plan_editor": "only for plans the user supplies or edits",
+    "cli.run.stream_session": "only for --input-format stream-json",
     "cli.run.early_prompt": "only for the REPL",
     "cli.screen.markdown": "imports the Markdown parser; loads with the first answer",
     "agent.model.wire.http_client": "imports httpx; not needed with a scripted or recorded model",
