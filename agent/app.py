@@ -14,7 +14,7 @@ from agent.model.budget import Budget, BudgetExhausted
 from agent.model.faults import ModelFault
 from agent.model.prices import PriceTable
 from agent.protocol.channel import Subscription
-from agent.protocol.commands import Answer, RunControl, SetLimits, Steer, StopStep, Submit
+from agent.protocol.commands import Answer, Detach, RunControl, SetLimits, Steer, StopStep, Submit
 from agent.protocol.events import ErrorRaised, RunCompleted, RunStarted, StepCounts
 from agent.protocol.masking import mask_strings
 from agent.run_scope import RunScope, open_scope
@@ -92,6 +92,9 @@ class App:
                 return context.control.stop(command)
             case SetLimits():
                 context.budget.set_limits(max_tokens=command.max_tokens, max_budget_usd=command.max_budget_usd)
+                return True
+            case Detach():
+                context.questions.detach()
                 return True
             case _:
                 return context.questions.resolve(command)

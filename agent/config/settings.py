@@ -13,8 +13,8 @@ WebReader: TypeAlias = Literal["off", "fallback", "always"]
 Vision: TypeAlias = Literal["auto", "yes", "no"]
 Reasoning: TypeAlias = Literal["off", "low", "medium", "high"]
 # The settings that name a model.
-MODEL_SETTINGS = ("model", "planner_model", "composer_model")
-ApprovalMode: TypeAlias = Literal["ask", "auto-edit", "never", "yolo", "plan"]
+MODEL_SETTINGS = ("model", "planner_model", "composer_model", "reviewer_model")
+ApprovalMode: TypeAlias = Literal["ask", "auto-edit", "never", "yolo", "plan", "review"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +82,7 @@ class Settings:
     model: Annotated[str, "model for steps and answers, as provider/name"] = ""
     planner_model: Annotated[str, "model for planning; `model` if unset"] = ""
     composer_model: Annotated[str, "model for the final answer of a plan; `model` if unset"] = ""
+    reviewer_model: Annotated[str, "model that gives an opinion on what needs approval; none if unset"] = ""
     api_base: Annotated[str, "base URL of an OpenAI-compatible server"] = ""
     api_key: Annotated[str, "API key for `api_base`; the provider's own key if unset"] = ""
     keys: Annotated[Mapping[str, str], "API keys by provider"] = field(default_factory=dict)
@@ -116,6 +117,7 @@ class Settings:
     deny: Annotated[tuple[str, ...], "command prefixes that never run"] = ()
     projects: Annotated[Mapping[str, ProjectRules], "rules by folder"] = field(default_factory=dict)
     approval_timeout_s: Annotated[float, "time after which an unanswered approval is denied", _POSITIVE] = 600.0
+    reviewer_timeout_s: Annotated[float, "time limit for the opinion of `reviewer_model`", _POSITIVE] = 30.0
     concurrency: Annotated[int, "maximum steps running at the same time", _COUNT] = 32
     max_steps: Annotated[int, "maximum steps in a plan", _COUNT] = 50
     max_turns: Annotated[int, "maximum model turns in a step", _COUNT] = 50

@@ -12,7 +12,7 @@ from tooling.contract.fast_dataclass import dataclass
 
 # Model and usage → cost in USD, None if unknown.
 CostFunction: TypeAlias = Callable[[str, Usage], float | None]
-Purpose: TypeAlias = Literal["planner", "lead", "step", "composer", "memory", "repair", "summary"]
+Purpose: TypeAlias = Literal["planner", "lead", "step", "composer", "memory", "repair", "summary", "reviewer", "aside"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from agent.config.settings import ModelSettings, Settings
+from agent.config.settings import MODEL_SETTINGS, ModelSettings, Settings
 from agent.model.faults import ModelFault
 from agent.model.port import ModelClient, ModelRequest, StreamItem
 from agent.model.prices import PriceTable
@@ -120,7 +120,7 @@ class ClientPool:
 
     def _configured_models(self) -> set[str]:
         settings = self._settings
-        return {model for model in (settings.model, settings.planner_model, settings.composer_model) if model}
+        return {model for name in MODEL_SETTINGS if (model := str(getattr(settings, name)))}
 
     def _client_for(self, model: str) -> ModelClient:
         if model.startswith(SCRIPT_PREFIX):

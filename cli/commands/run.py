@@ -10,6 +10,7 @@ def command(
     *,
     files: flag.Files = None,
     inputs: flag.Inputs = None,
+    input_format: flag.StdinFormat = "text",
     output_format: flag.Format = "text",
     last_message: flag.LastMessage = None,
     schema: flag.Schema = None,

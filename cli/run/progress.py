@@ -73,8 +73,9 @@ class Progress:
                 color = "green" if end.status in ("ok", "partial") else "red"
                 why = "" if end.status in ("ok", "partial") else f": {end.summary}"
                 self._print_line(color, f"{step}: {end.status} in {end.elapsed_ms / 1000:.1f} s{why}")
-            case ApprovalResolved(decision=decision, by=by) if decision != "allow":
-                self._print_line("yellow", f"{prefix}{approval_text(decision, by)}")
+            case ApprovalResolved(decision=decision, by=by, opinion=opinion) if decision != "allow" or opinion:
+                color = "dim" if decision == "allow" else "yellow"
+                self._print_line(color, f"{prefix}{approval_text(decision, by, opinion)}")
             case MemoryChanged(action=action, entry=entry):
                 self._print_line("dim", f"memory {action}{': ' + entry if entry else ''}")
             case WarningRaised(message=message):

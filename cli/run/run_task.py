@@ -80,6 +80,8 @@ def run_task(given: Mapping[str, object], request: Submit | None = None) -> int:
         loaded = _load_settings(flags, environ, target)
         check_writable(flags.last_message)
         check_writable(flags.save)
+        if flags.input_format == "stream-json":
+            return _run_stream_session(flags, target, loaded, environ)
         if flags.edit and not is_interactive():
             raise UsageError(EDIT_NEEDS_TERMINAL)
         folder = choose_folder(flags, target, environ)
@@ -93,6 +95,16 @@ def run_task(given: Mapping[str, object], request: Submit | None = None) -> int:
     except AgentError as error:
         return report_error(error, given.get("output_format", "text"))
     return write_result(flags, outcome, listener, submit.prompt)
+
+
+def _run_stream_session(
+    flags: RunFlags, target: "ResumeTarget | None", loaded: LoadedSettings, environ: Mapping[str, str]
+) -> int:
+    from cli.run.stream_session import run_stream_session
+
+    lock_timeout = LockTimeout(limit_s=loaded.settings.session_wait_s, on_wait=print_stderr)
+    options = _run_options(flags, target, environ, lock_timeout)
+    return run_stream_session(loaded=loaded, environ=environ, options=options, flags=flags, signals=_SIGNALS)
 
 
 def _resume_target(flags: RunFlags, environ: Mapping[str, str]) -> "ResumeTarget | None":

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import Literal, Protocol, TypeAlias
 
 from agent.protocol.commands import Answer, AnswerQuestion, ResolveApproval
-from agent.protocol.events import ApprovalRequested, Envelope, QuestionAsked
+from agent.protocol.events import ApprovalRequested, Envelope, Event, QuestionAsked
 from cli.escape_command import command_lines, escape
-from tooling.contract.action import Scope
+from tooling.contract.action import Opinion, Scope
 
 InputRequest: TypeAlias = ApprovalRequested | QuestionAsked
 
@@ -26,6 +26,7 @@ ANSWER_PROMPT = "your answer: "
 PASTE_NOTICE = "(pasted lines are not taken as an answer)"
 _DIFF_LINES = 60
 _DEFAULT_REASON = "it changes a file in your folder (--approval-mode auto-edit allows that)"
+_OPINIONS = {"allow": "looks fine.", "ask": "needs your look.", "deny": "should not run."}
 _SCOPES: dict[str, Scope] = {"y": "once", "yes": "once", "r": "run", "p": "project", "a": "always"}
 
 
@@ -54,7 +55,7 @@ class TerminalApprovals:
 
     def on_event(self, envelope: Envelope) -> None:
         """Queue the event if it needs an answer."""
-        if not isinstance(envelope.event, (ApprovalRequested, QuestionAsked)):
+        if not isinstance(envelope.event, (ApprovalRequested, QuestionAsked)) or is_decided(envelope.event):
             return
         self._pending_count += 1
         if self._screen:
@@ -74,6 +75,11 @@ class TerminalApprovals:
         self._pending_count -= 1
         if self._screen and not self._pending_count:
             self._screen.resume()
+
+
+def is_decided(event: Event) -> bool:
+    """Whether an event is an approval about which nobody is asked."""
+    return isinstance(event, ApprovalRequested) and event.decided
 
 
 def _prompt_user(request: InputRequest) -> Answer:
@@ -149,8 +155,14 @@ def approval_lines(request: ApprovalRequested) -> list[str]:
         f"  in {escape(request.cwd)}",
         f"  because {escape(request.reason) or _DEFAULT_REASON}",
         *(f"  it {escape(part)}" for part in request.involves or ()),
+        *([f"  reviewer: {escape(opinion_text(request.opinion))}"] if request.opinion else ()),
         *(_diff_lines(request.diff) if request.diff else ()),
     ]
+
+
+def opinion_text(opinion: Opinion) -> str:
+    """Return a reviewer's opinion as one line."""
+    return f"{_OPINIONS[opinion.verdict]} {opinion.text}".rstrip()
 
 
 def _diff_lines(diff: str) -> list[str]:

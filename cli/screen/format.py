@@ -6,6 +6,7 @@ from pathlib import Path
 
 from agent.vocabulary.plan import SURPRISE
 from agent.vocabulary.usage import Usage
+from tooling.contract.action import Opinion
 from tooling.contract.image import Image
 
 _SUBJECT_KEYS = ("command", "url", "pattern", "query", "question")
@@ -114,11 +115,12 @@ def image_labels(images: Iterable[Image] | None) -> str:
     return "".join(f" {image.label}" for image in images or ())
 
 
-def approval_text(decision: str, by: str) -> str:
-    """Return how an approval was decided, and by whom."""
+def approval_text(decision: str, by: str, opinion: Opinion | None = None) -> str:
+    """Return how an approval was decided, by whom, and a reviewer's reason."""
     if by == _USER and decision in _USER_DECISIONS:
         return _USER_DECISIONS[decision]
-    return f"{_DECISIONS[decision]} by {by}"
+    why = f": {opinion.text}" if opinion else ""
+    return f"{_DECISIONS[decision]} by {by}{why}"
 
 
 def replan_text(reason: str) -> str:

@@ -9,7 +9,7 @@ from cli.repl.state import PLAN_MODE
 from cli.screen.colors import THEMES
 from cli.screen.format import format_cost, format_count
 
-MODES = ("ask", "auto-edit", "plan", "never", "yolo")
+MODES = ("ask", "auto-edit", "plan", "review", "never", "yolo")
 _SCRIPT = "script:"
 MODEL_HINT = "use provider/name, for example openai/gpt-5-mini; Tab lists them"
 MODEL_UNSET = "model: none; set one with /model provider/name (Tab lists them)"

@@ -215,7 +215,7 @@ def test_the_variables_of_anthropic_choose_its_server_and_model(home: ConfigFold
         ),
         (
             'approval_mode = "askk"\n',
-            "/config.toml:1: approval_mode: expected one of ask, auto-edit, never, yolo, plan, got 'askk'",
+            "/config.toml:1: approval_mode: expected one of ask, auto-edit, never, yolo, plan, review, got 'askk'",
         ),
         (
             'api_base = "localhost"\n',

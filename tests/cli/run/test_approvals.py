@@ -262,3 +262,9 @@ def test_plan_mode_looks_around_and_changes_nothing(user: User) -> None:
     assert (ended.exit_code, (project / "a.txt").read_text()) == (0, "old")
     assert [PLAN_MODE in output for output in outputs] == [True, True, False]
     assert "old" in outputs[2]
+
+
+def test_a_command_that_a_rule_denies_shows_no_question(user: User) -> None:
+    code, screen = run_push(user, "--deny", "git push").wait_exit()
+    assert code == 57
+    assert "denied by a rule" in screen and "[y] once" not in screen
