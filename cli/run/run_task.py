@@ -103,7 +103,8 @@ def _run_stream_session(
     from cli.run.stream_session import run_stream_session
 
     lock_timeout = LockTimeout(limit_s=loaded.settings.session_wait_s, on_wait=print_stderr)
-    options = _run_options(flags, target, environ, lock_timeout)
+    folder = choose_folder(flags, target, environ)
+    options = _run_options(flags, target, folder, environ, lock_timeout)
     return run_stream_session(loaded=loaded, environ=environ, options=options, flags=flags, signals=_SIGNALS)
 
 
