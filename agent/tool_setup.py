@@ -142,6 +142,7 @@ def _open_backend(env: ToolEnvironment) -> tuple[Backend, BackgroundJobs | None]
 def _backend_options(env: ToolEnvironment) -> BackendOptions:
     scope = env.scope
     return BackendOptions(
+        sandbox_type=env.settings.sandbox_type,
         workspace=scope.cwd,
         extra_dirs=scope.extra_dirs,
         hidden=(scope.data_dir, config_dir(env.environ)),
