@@ -8,7 +8,7 @@ from agent.config.settings import Settings
 from agent.model.faults import FAULTS, ModelFault
 from agent.model.json_values import objects_at, text_at
 from agent.model.prices import PriceTable
-from agent.model.providers import PROVIDERS, Endpoint, get_provider, resolve
+from agent.model.providers import GENERIC, PROVIDERS, Endpoint, get_provider, resolve
 from agent.model.wire.http_client import WIRES, HttpPool
 from agent.model.wire.sse import parse_json_object
 from tooling.contract.fast_dataclass import dataclass
@@ -40,6 +40,8 @@ def check_name(name: str, settings: Settings, folder: Path) -> NameCheck:
         endpoint = resolve(name, settings)
     except ModelFault as fault:
         return NameCheck(doubt=str(fault))
+    if endpoint.wire == "litellm" and get_provider(name) is not GENERIC:
+        return NameCheck(problem=f"{name!r} is a provider, not a model; write {name}/NAME")
     if not (endpoint.provider and endpoint.model):
         suggestion = "" if "/" in name else did_you_mean(name, [row.name for row in PROVIDERS])
         return NameCheck(problem=f"{name!r} is not a model{suggestion}")
@@ -58,7 +60,9 @@ async def find_problem(name: str, settings: Settings, folder: Path) -> str:
     if endpoint.wire == "litellm":
         return check.doubt or _missing_key(endpoint)
     is_known = not check.doubt and endpoint.base_url == get_provider(endpoint.provider).base_url
-    return "" if is_known and not get_provider(endpoint.provider).is_local else await _ask_server(endpoint)
+    if is_known and not get_provider(endpoint.provider).is_local:
+        return ""
+    return await _ask_server(endpoint)
 
 
 def _doubt(endpoint: Endpoint) -> str:

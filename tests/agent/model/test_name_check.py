@@ -35,6 +35,7 @@ def test_known_models_and_those_of_local_servers_are_beyond_doubt(name: str) -> 
         ("gpt-4o please", NameCheck(problem="'gpt-4o please' is not a model")),
         ("nonsense", NameCheck(problem="'nonsense' is not a model")),
         ("opena", NameCheck(problem="'opena' is not a model, did you mean openai?")),
+        ("mistral", NameCheck(problem="'mistral' is a provider, not a model; write mistral/NAME")),
         ("", NameCheck(problem="'' is not a model")),
         ("openai/gpt-99", NameCheck(doubt="gpt-99 is not a known model of openai")),
         ("opnai/x", NameCheck(doubt="unknown provider 'opnai', did you mean openai?")),
@@ -71,3 +72,8 @@ async def test_a_server_that_lists_nothing_is_only_asked_for_its_key(
 async def test_a_known_model_of_a_provider_with_a_key_is_not_asked_for() -> None:
     assert await find_problem("openai/gpt-4o", KEYS, Path("/")) == ""
     assert await find_problem("gemini/gemini-2.5-flash", KEYS, Path("/")) == ""
+
+
+def test_a_server_may_have_a_model_named_like_a_provider() -> None:
+    settings = Settings(api_base="http://127.0.0.1:9/v1")
+    assert check_name("mistral", settings, Path("/")) == NameCheck()

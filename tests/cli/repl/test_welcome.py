@@ -124,7 +124,7 @@ async def test_a_command_is_run_and_the_question_asked_again_unless_it_set_a_mod
         ("anthropic/claude-sonnet-4-5", "set ANTHROPIC_API_KEY to use anthropic/claude-sonnet-4-5"),
         ("gemini/gemini-2.5-flash", "set GEMINI_API_KEY"),
         ("gpt5", "'gpt5' is not a model"),
-        ("openai", "'openai' is not a model"),
+        ("openai", "'openai' is a provider, not a model"),
         ("7", "'7' is not a model"),
         ("script:nowhere.jsonl", "script not found: nowhere.jsonl"),
     ],
