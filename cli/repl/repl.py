@@ -96,7 +96,7 @@ class Repl:
             loop.add_signal_handler(number, self._on_signal, why)
         queue_task = asyncio.ensure_future(self.queue.run())
         if not self.state.read_settings().settings.model:
-            self.spawn(welcome(self.state.environ, ask=self.ui.ask, report=self._print_quiet))
+            self.spawn(welcome(self))
         try:
             return await self.ui.run()
         finally:

@@ -32,6 +32,7 @@ LAZY_MODULES: dict[str, str] = {
     "agent.assembly": "loads with agent.app",
     "agent.model.local_server": "only if no model is set",
     "agent.execution.reviewer": "only if a reviewer model is set",
+    "agent.model.name_check": "imports httpx; only when a model is named at the prompt",
     "tooling.tool_catalog": "only for a run that resumes another",
     "cli.repl.start": "only for the REPL",
     "cli.repl.ui.tui": "imports prompt-toolkit, which a dumb terminal does not need",

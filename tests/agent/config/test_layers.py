@@ -222,6 +222,7 @@ def test_the_variables_of_anthropic_choose_its_server_and_model(home: ConfigFold
             f"/config.toml:1: api_base: {NOT_A_URL}",
         ),
         ('[api_bases]\nopenai = "localhost"\n', f"/config.toml:2: api_bases.openai: {NOT_A_URL}"),
+        ('model = "what is this?"\n', "/config.toml:1: model: expected provider/name, got 'what is this?'"),
         ("profile = 3\n", "/config.toml: profile: expected tables such as [profile.work]"),
         ("[model]\n", "/config.toml:1: model: expected text, got object {}"),
     ],
