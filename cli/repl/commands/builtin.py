@@ -345,4 +345,5 @@ COMMANDS = (
         complete=_complete_words(*THEMES),
     ),
     SlashCommand(name="exit", help="Quit.", run=_exit),
+    SlashCommand(name="quit", help="Quit.", run=_exit),
 )
