@@ -64,10 +64,28 @@ def check_values(arguments: Sequence[str], tree: "CommandNode") -> None:
 
 
 def unknown_command(word: str, commands: Sequence[str]) -> UsageError:
-    """Return the error for a word that is no command."""
-    from tooling.contract.json_codec import did_you_mean
+    """Return the error for a word that is no command, with the nearest one if there is one."""
+    near = _nearest(word, [*commands, "help"])
+    return UsageError(f"unknown command {word!r}{f', did you mean {near}?' if near else ''}", HELP_HINT)
 
-    return UsageError(f"unknown command {word!r}{did_you_mean(word, [*commands, 'help'])}", HELP_HINT)
+
+def _nearest(word: str, commands: Sequence[str]) -> str:
+    """Return the command that a mistyped word stands for; a third of its letters may be wrong."""
+    distance, nearest = min((_edit_distance(word, command), command) for command in commands)
+    return nearest if distance <= max(1, len(word) // 3) else ""
+
+
+def _edit_distance(one: str, other: str) -> int:
+    """Return how many letters must be inserted, removed, changed or swapped with the next one."""
+    rows = [list(range(len(other) + 1))]
+    for i, letter in enumerate(one, 1):
+        row = [i]
+        for j, wanted in enumerate(other, 1):
+            row.append(min(row[-1] + 1, rows[-1][j] + 1, rows[-1][j - 1] + (letter != wanted)))
+            if i > 1 and j > 1 and letter == other[j - 2] and one[i - 2] == wanted:
+                row[-1] = min(row[-1], rows[-2][j - 2] + 1)
+        rows.append(row)
+    return rows[-1][-1]
 
 
 def _expand_prompt_flag(arguments: list[str]) -> list[str]:
@@ -112,7 +130,7 @@ def _read_request(words: Sequence[str], at: int, commands: Mapping[str, str]) ->
     if text in PLANNED:
         raise UsageError(f"`agent {text}` is not available in this version", HELP_HINT)
     error = unknown_command(text, list(commands))
-    if "did you mean" in error.message:
+    if _nearest(text, [*commands, "help"]):
         raise error
     if len(list(_positionals(words))) > 1:
         raise UsageError(error.message, f'{HELP_HINT}; put a request in quotes: agent "…"')
