@@ -167,6 +167,7 @@ def _policy(env: ToolEnvironment) -> PolicyApprover:
         user=env.questions if env.is_user_present else None,
         reviewer=env.reviewer,
         asks_for_edits=not env.scope.uses_session_workspace,
+        limits_network=settings.backend != "host",
         only_reads=_only_reads,
         save_rules=lambda scope, rules: _save_rules(env, scope, rules),
     )

@@ -21,6 +21,7 @@ from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import AgentError, SessionBusy, UsageError
 from agent.vocabulary.outcome import Outcome
 from agent.vocabulary.plan import Plan
+from cli.run.flag_checks import check_network
 from cli.run.flags import RunFlags, parse_run_flags
 from cli.run.listener import Listener
 from cli.run.progress import print_stderr
@@ -78,6 +79,7 @@ def run_task(given: Mapping[str, object], request: Submit | None = None) -> int:
         environ = os_environ()
         target = _resume_target(flags, environ)
         loaded = _load_settings(flags, environ, target)
+        check_network(flags.settings, loaded.settings.backend)
         check_writable(flags.last_message)
         check_writable(flags.save)
         if flags.input_format == "stream-json":
