@@ -16,6 +16,7 @@ from agent.sessions.views.session_summary import SessionRecord, read_session, re
 from agent.vocabulary.errors import AgentError, InputError
 from tooling.contract.context import ExecCtx
 from tooling.contract.fast_dataclass import dataclass
+from tooling.files.open_regular import NotRegularFile
 from tooling.files.temp_dir import TempDir
 from tooling.safety.secrets.redact import Redactor
 
@@ -142,6 +143,8 @@ def open_scope(
     """Open the session of a run once it is free; raises AgentError if it cannot be stored."""
     try:
         return RunScope(location, secrets, lock_timeout or LockTimeout())
+    except NotRegularFile as error:
+        raise AgentError(f"{error.filename} is {error.strerror}", "remove it, or use another --session") from error
     except OSError as error:
         problem = f"cannot store the session in {location.data_dir}: {error.strerror}"
         raise AgentError(problem, "free some space, set AGENT_SANDBOX to another folder, or use --ephemeral") from error
