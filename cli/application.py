@@ -49,7 +49,7 @@ _VERSION = typer.Option("--version", help="Show the version and exit.")
 _SHELL = "[SHELL]"
 _INSTALL = typer.Option("--install-completion", metavar=_SHELL, help="Install tab completion for bash, zsh or fish.")
 _SHOW = typer.Option("--show-completion", metavar=_SHELL, help="Print the completion script.")
-_CONTINUE = typer.Option("-c", "--continue", help="Open the last session.")
+_CONTINUE = typer.Option("-c", "--continue", help="Open the last session of the current folder.")
 _RESUME = typer.Option("-r", "--resume", metavar="SESSION", help="Open this session.")
 PIPE_HINT = "pipe the task to `agent run`"
 _EPILOG = "Without a command, `agent` opens an interactive prompt. `agent -p TASK` is short for `agent run TASK`."

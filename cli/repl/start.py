@@ -26,20 +26,21 @@ GREETING = f"Windlass {VERSION} · /help lists commands, {QUIT_HINT}"
 
 
 def open_repl(flags: Mapping[str, object], cwd: Path | None = None, session: str | None = None) -> int:
-    """Run the REPL and return the exit code; the session "" is the most recent one."""
+    """Run the REPL and return the exit code; the session "" is the most recent one of the folder."""
     environ = os_environ()
-    session = None if session is None else _find_session(session, environ)
-    state = ReplState(environ=environ, cwd=(cwd or current_folder()).resolve(), flags=dict(flags))
+    folder = (cwd or current_folder()).resolve()
+    session = None if session is None else _find_session(session, folder, environ)
+    state = ReplState(environ=environ, cwd=folder, flags=dict(flags))
     theme = resolve_theme(state.read_settings().settings.theme, environ)
     paint = Paint(has_color=wants_color(environ, sys.stdout), theme=theme)
     return asyncio.run(_run_repl(state, paint, session))
 
 
-def _find_session(name: str, environ: Mapping[str, str]) -> str:
+def _find_session(name: str, folder: Path, environ: Mapping[str, str]) -> str:
     from agent.sessions.resume.lookup import last_session
 
     store = SessionStore(data_dir(environ))
-    return (store.find(name) if name else last_session(store)).id
+    return (store.find(name) if name else last_session(store, folder)).id
 
 
 async def _run_repl(state: ReplState, paint: Paint, session: str | None) -> int:

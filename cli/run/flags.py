@@ -50,9 +50,12 @@ Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Do not show progress
 Plain = Annotated[bool, typer.Option("--plain", help="Show progress line by line, without redrawing.")]
 Run = Annotated[
     str | None,
-    typer.Argument(metavar="[RUN]", help="Run to resume, by id or prefix; the last unfinished run if omitted."),
+    typer.Argument(
+        metavar="[RUN]",
+        help="Run to resume, by id or prefix; else the last unfinished one here.",
+    ),
 ]
-Continue = Annotated[bool, typer.Option("-c", "--continue", help="Continue the last session.")]
+Continue = Annotated[bool, typer.Option("-c", "--continue", help="Continue the last session of the current folder.")]
 Resume = Annotated[str | None, typer.Option("-r", "--resume", metavar="ID", help="Continue this session or run.")]
 Fork = Annotated[bool, typer.Option("--fork", help="Continue in a copy of the session.")]
 Session = Annotated[

@@ -100,7 +100,7 @@ def _resume_target(flags: RunFlags, environ: Mapping[str, str]) -> "ResumeTarget
         return None
     from cli.run.resume_target import find_resume_target
 
-    return find_resume_target(flags, SessionStore(data_dir(environ)))
+    return find_resume_target(flags, SessionStore(data_dir(environ)), can_ask=is_interactive())
 
 
 def report_error(error: AgentError, output_format: object) -> int:

@@ -22,7 +22,8 @@ COMMANDS = (
     *(("sessions", name) for name in ("list", "gc")),
     *(("sessions", "search", "x"), ("sessions", "search", "x", "--deep"), ("sessions", "fork", "odd", "copy")),
     *(("runs", "list"), ("runs", "show", "last"), ("runs", "events", "last", "-f")),
-    *(("resume",), ("runs", "list", "--session", "odd"), ("rules", "test", "--against", "30d"), ("__complete", "zsh", "resume", "")),
+    *(("runs", "list", "--session", "odd"), ("rules", "test", "--against", "30d")),
+    *(("resume",), ("__complete", "zsh", "resume", "")),
 )  # fmt: skip
 
 
