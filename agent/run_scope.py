@@ -34,6 +34,8 @@ class SessionLocation:
     is_ephemeral: bool = False
     cwd: Path | None = None
     extra_dirs: tuple[Path, ...] = ()
+    # The folder of git's data if `cwd` is a worktree for this run.
+    git_dir: Path | None = None
 
 
 class RunScope:
@@ -76,6 +78,11 @@ class RunScope:
     def uses_session_workspace(self) -> bool:
         """Return whether commands run in a folder created for this session, not in one of the user's."""
         return self._location.cwd is None
+
+    @property
+    def git_dir(self) -> Path | None:
+        """Return the git data of the repository if the run has a worktree of its own; commands can read it."""
+        return self._location.git_dir
 
     @property
     def deletes_files(self) -> bool:

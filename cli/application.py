@@ -35,6 +35,7 @@ COMMANDS = (
     CommandEntry(name="check", help="Show whether a command would be allowed."),
     CommandEntry(name="demo", help="Watch an example run; needs no API key or network."),
     CommandEntry(name="sessions", help="Manage sessions and undo their changes.", is_group=True),
+    CommandEntry(name="worktrees", help="Merge or discard what runs did in git worktrees.", is_group=True),
     CommandEntry(name="runs", help="Show runs and the evidence for their answers.", is_group=True),
     CommandEntry(name="memory", help="Manage what is remembered between runs.", is_group=True),
     CommandEntry(name="tools", help="List the agent's tools and call them.", is_group=True),
@@ -130,7 +131,11 @@ def _expand_prompt_flag(arguments: list[str]) -> list[str]:
     if first.startswith("-") and (short := next((flag for flag in ("-p", "--prompt") if flag in arguments), None)):
         at = arguments.index(short)
         prompt, rest = arguments[at + 1 : at + 2], [*arguments[:at], *arguments[at + 2 :]]
-        return ["run", *rest, *(["--", *prompt] if prompt else [])]
+        return _expand_prompt_flag(["run", *rest, *(["--", *prompt] if prompt else [])])
+    if first == "run":
+        # `--worktree` alone chooses a name; the word after it is the task.
+        end = arguments.index("--") if "--" in arguments else len(arguments)
+        return [f"{word}=" if word == "--worktree" and at < end else word for at, word in enumerate(arguments)]
     # The shell may be omitted, but click has no options with an optional value.
     return [*arguments, ""] if arguments[-1:] in (["--install-completion"], ["--show-completion"]) else arguments
 

@@ -64,6 +64,12 @@ Session = Annotated[
 Ephemeral = Annotated[bool, typer.Option("--ephemeral", help="Keep no session on disk.")]
 Folder = Annotated[Path | None, typer.Option("-C", "--cd", metavar="DIR", help="Work in this folder.")]
 Scratch = Annotated[bool, typer.Option("--scratch", help="Work in an empty folder of the session.")]
+Worktree = Annotated[
+    str | None,
+    typer.Option(
+        "--worktree", metavar="[=NAME]", help="Work in a git worktree of its own, to be merged or discarded at the end."
+    ),
+]
 AddDirs = Annotated[
     list[Path] | None, typer.Option("--add-dir", metavar="DIR", help="Let tools use this folder too (repeatable).")
 ]
@@ -192,6 +198,7 @@ class RunFlags:
     ephemeral: bool = False
     cwd: Path | None = None
     scratch: bool = False
+    worktree: str | None = None
     add_dirs: tuple[Path, ...] = ()
     profile: str | None = None
     assignments: tuple[str, ...] = ()
@@ -238,9 +245,14 @@ def _check_session_flags(given: Mapping[str, object]) -> None:
         raise UsageError(f"--ephemeral cannot be used with {chosen[0]}")
     if len(chosen) > 1:
         raise UsageError(f"{chosen[0]} cannot be used with {chosen[1]}")
-    elsewhere = ["-C"] if given.get("cwd") else [flag for flag in chosen if flag != "--session"]
+    continued = [flag for flag in chosen if flag != "--session"]
+    elsewhere = ["-C"] if given.get("cwd") else continued
     if given.get("scratch") and elsewhere:
         raise UsageError(f"--scratch cannot be used with {elsewhere[0]}")
+    unfit = {"scratch": "--scratch", "plan_only": "--plan-only"}
+    without_worktree = [*(flag for name, flag in unfit.items() if given.get(name)), *continued]
+    if given.get("worktree") is not None and without_worktree:
+        raise UsageError(f"--worktree cannot be used with {without_worktree[0]}")
     if given.get("fork") and not (chosen in (["--continue"], ["--resume"]) or given.get("finish") is not None):
         raise UsageError("--fork needs a session to copy", "add --continue or --resume ID")
 
