@@ -16,6 +16,7 @@ from agent.sessions.views.session_summary import SessionRecord, read_session, re
 from agent.vocabulary.errors import AgentError, InputError
 from tooling.contract.context import ExecCtx
 from tooling.contract.fast_dataclass import dataclass
+from tooling.files.open_regular import NotRegularFile
 from tooling.files.temp_dir import TempDir
 from tooling.safety.secrets.redact import Redactor
 
@@ -33,6 +34,8 @@ class SessionLocation:
     is_ephemeral: bool = False
     cwd: Path | None = None
     extra_dirs: tuple[Path, ...] = ()
+    # The folder of git's data if `cwd` is a worktree for this run.
+    git_dir: Path | None = None
 
 
 class RunScope:
@@ -75,6 +78,11 @@ class RunScope:
     def uses_session_workspace(self) -> bool:
         """Return whether commands run in a folder created for this session, not in one of the user's."""
         return self._location.cwd is None
+
+    @property
+    def git_dir(self) -> Path | None:
+        """Return the git data of the repository if the run has a worktree of its own; commands can read it."""
+        return self._location.git_dir
 
     @property
     def deletes_files(self) -> bool:
@@ -142,6 +150,8 @@ def open_scope(
     """Open the session of a run once it is free; raises AgentError if it cannot be stored."""
     try:
         return RunScope(location, secrets, lock_timeout or LockTimeout())
+    except NotRegularFile as error:
+        raise AgentError(f"{error.filename} is {error.strerror}", "remove it, or use another --session") from error
     except OSError as error:
         problem = f"cannot store the session in {location.data_dir}: {error.strerror}"
         raise AgentError(problem, "free some space, set AGENT_SANDBOX to another folder, or use --ephemeral") from error

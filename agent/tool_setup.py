@@ -146,7 +146,7 @@ def _backend_options(env: ToolEnvironment) -> BackendOptions:
         workspace=scope.cwd,
         extra_dirs=scope.extra_dirs,
         hidden=(scope.data_dir, config_dir(env.environ)),
-        outputs=(scope.folder.outputs,),
+        outputs=(scope.folder.outputs, *((scope.git_dir,) if scope.git_dir else ())),
         environ=env.environ,
         allow_net=env.settings.allow_net,
         deny_net=env.settings.deny_net,
@@ -166,7 +166,8 @@ def _policy(env: ToolEnvironment) -> PolicyApprover:
         on_approval=settings.on_approval,
         user=env.questions if env.is_user_present else None,
         reviewer=env.reviewer,
-        asks_for_edits=not env.scope.uses_session_workspace,
+        # What is done in a worktree is approved when it is merged.
+        asks_for_edits=not (env.scope.uses_session_workspace or env.scope.git_dir),
         limits_network=settings.backend != "host",
         only_reads=_only_reads,
         save_rules=lambda scope, rules: _save_rules(env, scope, rules),

@@ -41,6 +41,9 @@ COMMANDS = (
     CommandEntry(name="check", help="Show whether a command would be allowed."),
     CommandEntry(name="demo", help="Watch an example run; needs no API key or network."),
     CommandEntry(name="sessions", help="Manage sessions and undo their changes.", is_group=True, default="list"),
+    CommandEntry(
+        name="worktrees", help="Merge or discard what runs did in git worktrees.", is_group=True, default="list"
+    ),
     CommandEntry(name="runs", help="Show runs and the evidence for their answers.", is_group=True, default="list"),
     CommandEntry(name="memory", help="Manage what is remembered between runs.", is_group=True, default="show"),
     CommandEntry(name="tools", help="List the agent's tools and call them.", is_group=True, default="list"),

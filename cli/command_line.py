@@ -17,6 +17,8 @@ PLANNED = (
 )
 HELP_HINT = "`agent help` lists the commands"
 _HELP_FLAGS = ("-h", "--help")
+# Without a value the program chooses a name; the word after the flag is the task.
+_OPTIONAL_VALUE = "--worktree"
 _ENDING_FLAGS = (*_HELP_FLAGS, "--version", "--install-completion", "--show-completion")
 
 
@@ -54,7 +56,7 @@ def check_values(arguments: Sequence[str], tree: "CommandNode") -> None:
         if word == "--":
             return
         flag, _, value = word.partition("=")
-        is_empty = "=" in word and flag in node.flags and not value.strip()
+        is_empty = "=" in word and flag in node.flags and not value.strip() and flag != _OPTIONAL_VALUE
         parameter = node.flags.get(previous)
         if parameter and parameter.takes_value and not word.strip():
             flag, is_empty = previous, True
@@ -94,7 +96,10 @@ def _expand_prompt_flag(arguments: list[str]) -> list[str]:
     if first.startswith("-") and (short := next((flag for flag in ("-p", "--prompt") if flag in arguments), None)):
         at = arguments.index(short)
         prompt, rest = arguments[at + 1 : at + 2], [*arguments[:at], *arguments[at + 2 :]]
-        return ["run", *rest, *(["--", *prompt] if prompt else [])]
+        return _expand_prompt_flag(["run", *rest, *(["--", *prompt] if prompt else [])])
+    if first == "run":
+        end = arguments.index("--") if "--" in arguments else len(arguments)
+        return [f"{word}=" if word == _OPTIONAL_VALUE and at < end else word for at, word in enumerate(arguments)]
     # The shell may be omitted, but click has no options with an optional value.
     return [*arguments, ""] if arguments[-1:] in (["--install-completion"], ["--show-completion"]) else arguments
 

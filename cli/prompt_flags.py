@@ -51,7 +51,7 @@ Install = Annotated[
     typer.Option("--install-completion", metavar="[SHELL]", help="Install tab completion for bash, zsh or fish."),
 ]
 Show = Annotated[str | None, typer.Option("--show-completion", metavar="[SHELL]", help="Print the completion script.")]
-Last = Annotated[bool, typer.Option("-c", "--continue", help="Open the last session.")]
+Last = Annotated[bool, typer.Option("-c", "--continue", help="Open the last session of the current folder.")]
 OpenSession = Annotated[str | None, typer.Option("-r", "--resume", metavar="SESSION", help="Open this session.")]
 
 _WITH_VALUE = (

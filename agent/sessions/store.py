@@ -11,6 +11,7 @@ from pathlib import Path
 
 from agent.vocabulary.errors import InputError, SessionBusy
 from tooling.contract.fast_dataclass import dataclass
+from tooling.files.open_regular import open_fd
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _REQUEST_CHARS = 200
@@ -126,7 +127,7 @@ class SessionLock:
     """Held while a process works in a session; the kernel releases it when that process dies."""
 
     def __init__(self, folder: SessionFolder) -> None:
-        self._fd = os.open(folder.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._fd = open_fd(folder.lock, os.O_RDWR | os.O_CREAT)
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:

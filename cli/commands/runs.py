@@ -9,17 +9,15 @@ from agent.config.user_dirs import data_dir, os_environ
 from agent.sessions.store import SessionStore
 from agent.sessions.views.listing import RunRef, find_run
 from agent.vocabulary.errors import AgentError
+from cli.commands.sessions import AllOption, JsonOption, LimitOption, max_rows
 from cli.pages.pages import print_json, print_lines, print_page, terminal_width
 from cli.run import flags as flag
 from tooling.contract.json_codec import encode
 
 app = typer.Typer(no_args_is_help=True)
+MORE_RUNS = "there are older runs; --all shows them"
 
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="Id of a run, a prefix of it, or last.")]
-LimitOption = Annotated[int, typer.Option("--limit", "-n", min=1, metavar="N", help="Maximum number to list.")]
-AllOption = Annotated[bool, typer.Option("--all", "-a", help="List all.")]
-_DEFAULT_LIMIT = 30
 
 
 @app.command("list")
@@ -28,7 +26,7 @@ def list_runs(
     session: Annotated[
         str | None, typer.Option("--session", metavar="SESSION", help="Only runs of this session.")
     ] = None,
-    limit: LimitOption = _DEFAULT_LIMIT,
+    limit: LimitOption = None,
     show_all: AllOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -36,12 +34,17 @@ def list_runs(
     from agent.sessions.views.listing import newest_runs, run_rows
     from cli.pages.run_pages import runs_table
 
-    store, max_rows = _store(), None if show_all else limit
-    rows = run_rows(store.find(session))[:max_rows] if session else newest_runs(store, max_rows)
+    store, count = _store(), max_rows(limit, show_all=show_all, as_json=as_json)
+    # One more than is shown, to see whether there are more.
+    more = None if count is None else count + 1
+    found = run_rows(store.find(session))[:more] if session else newest_runs(store, more)
+    rows = found[:count]
     if as_json:
         print_json(encode(rows))
     else:
         print_lines(runs_table(rows, terminal_width()) if rows else ["(no runs)"])
+    if len(found) > len(rows):
+        typer.echo(MORE_RUNS, err=True)
 
 
 @app.command("show")

@@ -34,22 +34,23 @@ def open_repl(
     profile: str | None = None,
     request: str = "",
 ) -> int:
-    """Run the REPL and return the exit code; the session "" is the most recent one, `request` is sent at once."""
+    """Run the REPL and return the exit code; the session "" is the folder's last one, `request` is sent at once."""
     if cwd and not cwd.is_dir():
         raise InputError(f"{cwd} is not an existing folder")
     environ = os_environ()
-    session = None if session is None else _find_session(session, environ)
-    state = ReplState(environ=environ, cwd=(cwd or current_folder()).resolve(), flags=dict(flags), profile=profile)
+    folder = (cwd or current_folder()).resolve()
+    session = None if session is None else _find_session(session, folder, environ)
+    state = ReplState(environ=environ, cwd=folder, flags=dict(flags), profile=profile)
     theme = resolve_theme(state.read_settings().settings.theme, environ)
     paint = Paint(has_color=wants_color(environ, sys.stdout), theme=theme)
     return asyncio.run(_run_repl(state, paint, session, request))
 
 
-def _find_session(name: str, environ: Mapping[str, str]) -> str:
+def _find_session(name: str, folder: Path, environ: Mapping[str, str]) -> str:
     from agent.sessions.resume.lookup import last_session
 
     store = SessionStore(data_dir(environ))
-    return (store.find(name) if name else last_session(store)).id
+    return (store.find(name) if name else last_session(store, folder)).id
 
 
 async def _run_repl(state: ReplState, paint: Paint, session: str | None, request: str) -> int:

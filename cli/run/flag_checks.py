@@ -51,6 +51,10 @@ _CONFLICTS = (
     Conflict(name="scratch", other="cwd"),
     Conflict(name="scratch", other="continue_last"),
     Conflict(name="scratch", other="resume"),
+    Conflict(name="worktree", other="scratch"),
+    Conflict(name="worktree", other="plan_only"),
+    Conflict(name="worktree", other="continue_last"),
+    Conflict(name="worktree", other="resume"),
     Conflict(name="require_verified", other="plan_only", why="nothing runs that could be verified"),
     Conflict(name="schema", other="plan_only", why="there is no answer"),
     Conflict(name="planning", other="plan"),
@@ -82,7 +86,8 @@ def check_flags(given: Mapping[str, object]) -> None:
         raise SandboxError(NO_DOCKER, "leave it out to run commands in the sandbox, or use --backend host")
     for conflict in _CONFLICTS:
         first, second = given.get(conflict.name), given.get(conflict.other)
-        if first and second and conflict.value in (None, second):
+        # `--worktree` without a name is an empty text.
+        if first not in (None, False, [], ()) and second and conflict.value in (None, second):
             value = f" {conflict.value}" if conflict.value else ""
             why = f": {conflict.why}" if conflict.why else ""
             raise UsageError(f"{_flag(conflict.name)} cannot be used with {_flag(conflict.other)}{value}{why}")

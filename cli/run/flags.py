@@ -64,9 +64,12 @@ Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Do not show progress
 Plain = Annotated[bool, typer.Option("--plain", help="Show progress line by line, without redrawing.")]
 Run = Annotated[
     str | None,
-    typer.Argument(metavar="[RUN]", help="Run to resume, by id or prefix; the last unfinished run if omitted."),
+    typer.Argument(
+        metavar="[RUN]",
+        help="Run to resume, by id or prefix; else the last unfinished one here.",
+    ),
 ]
-Continue = Annotated[bool, typer.Option("-c", "--continue", help="Continue the last session.")]
+Continue = Annotated[bool, typer.Option("-c", "--continue", help="Continue the last session of the current folder.")]
 Resume = Annotated[str | None, typer.Option("-r", "--resume", metavar="ID", help="Continue this session or run.")]
 Fork = Annotated[bool, typer.Option("--fork", help="Continue in a copy of the session.")]
 Session = Annotated[
@@ -74,6 +77,12 @@ Session = Annotated[
 ]
 Ephemeral = Annotated[bool, typer.Option("--ephemeral", help="Keep no session on disk.")]
 Scratch = Annotated[bool, typer.Option("--scratch", help="Work in an empty folder of the session.")]
+Worktree = Annotated[
+    str | None,
+    typer.Option(
+        "--worktree", metavar="[=NAME]", help="Work in a git worktree of its own, to be merged or discarded at the end."
+    ),
+]
 AddDirs = Annotated[
     list[Path] | None, typer.Option("--add-dir", metavar="DIR", help="Let tools use this folder too (repeatable).")
 ]
@@ -163,6 +172,7 @@ class RunFlags:
     ephemeral: bool = False
     cwd: Path | None = None
     scratch: bool = False
+    worktree: str | None = None
     add_dirs: tuple[Path, ...] = ()
     profile: str | None = None
     assignments: tuple[str, ...] = ()

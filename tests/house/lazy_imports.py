@@ -38,6 +38,7 @@ LAZY_MODULES: dict[str, str] = {
     "cli.repl.ui.tui": "imports prompt-toolkit, which a dumb terminal does not need",
     "cli.repl.ui.plain_ui": "only for a dumb terminal",
     "cli.run.run_task": "`application` loads it before calling the command; completion does not need it",
+    "cli.run.worktree_choice": "only for a run in a git worktree",
     "cli.completion.complete": "only when a shell asks",
     "cli.completion.install": "only for --install-completion and --show-completion",
     "cli.run.plan_editor": "only for plans the user supplies or edits",

@@ -4,6 +4,7 @@ import hashlib
 from pathlib import Path
 
 from tooling.files.atomic_write import write_atomic
+from tooling.files.open_regular import NotRegularFile, read_regular
 
 
 def content_hash(data: bytes) -> str:
@@ -30,7 +31,7 @@ class BlobStore:
     def read(self, name: str) -> bytes | None:
         """Return the content with this hash, or None if it is missing or damaged."""
         try:
-            data = (self._folder / name).read_bytes()
-        except FileNotFoundError:
+            data = read_regular(self._folder / name)
+        except (FileNotFoundError, NotRegularFile):
             return None
         return data if content_hash(data) == name else None
