@@ -40,6 +40,13 @@ _SED_ADDRESS = re.compile(r"\\?([/|,#%])(?:\\.|(?!\1).)*\1[IM]*", re.DOTALL)
 _SED_TEXT = re.compile(r"(?:^|(?<=[;{}\s\d$!,]))[aic](?:\\\s*|\s+)[^\n]*")
 _SED_RUNS = re.compile(r"(?:^|[;{}\s\d$!,])e(?:\s+([^\n]*)|$|(?=[;}]))")
 _SED_FILES = re.compile(r"(?:^|[;{}\s\d$!,/])[wWrR]\s+([^\s;}]+)")
+_EDITED_FILES = re.compile(r"(?:^|[\n|:])\s*[\d,$.%]*(?:[erwf]|edit|read|write|split|source)!?\s+([/~.][^\s|]*)")
+# A file that a call opens by an absolute path.
+_OPENED = re.compile(
+    r"(?:open|fopen|readFile|writeFile|appendFile|createReadStream|createWriteStream|readFileSync|writeFileSync|readfile"
+    r"|appendFileSync|copyFileSync|file_get_contents|file_put_contents|Path|File\.(?:read|write|open|readlines|binread)"
+    r"|ZipFile|listdir|scandir|readdirSync|readdir|copyfile|copy|copytree|move|rename|symlink|chmod|chown)\s*\(?\s*[rbf]?['\"](/[^'\"\s]+)"
+)
 _MAX_CALL_LENGTH = 20_000
 _MAX_PATH_LENGTH = 500
 _SED_RUNS_REASON = "its sed script runs commands"
@@ -70,6 +77,8 @@ def scan_code(code: Code) -> CodeScan:
             reasons.append((danger.rule, danger.reason))
     _scan_calls(code, found)
     _scan_paths(code, found)
+    if code.language == "editor" and (files := _EDITED_FILES.findall(text)):
+        found.argvs.append(("open()", *files))
     return found
 
 
@@ -152,8 +161,9 @@ def _scan_paths(code: Code, found: CodeScan) -> None:
         and " " not in literal
         and (_OUTSIDE.match(literal) or _SENSITIVE.search(literal))
     )
-    if paths:
-        found.argvs.append(("open()", *dict.fromkeys(paths)))
+    opened = (match[1] for match in _OPENED.finditer(code.text))
+    if every := tuple(dict.fromkeys((*paths, *opened))):
+        found.argvs.append(("open()", *every))
 
 
 def _scan_sed(text: str, found: CodeScan) -> None:

@@ -165,7 +165,8 @@ class ShellReader:
         scope, was_certain = context.scope, context.scope.is_cwd_certain
         children = node.children
         is_and_list = any(child.type == "&&" for child in children)
-        right = replace(context, may_skip=True)
+        output = context.output if is_and_list or context.output is None else context.output.alternative()
+        right = replace(context, may_skip=True, output=output)
         for at, child in enumerate(children):
             if child.is_named:
                 yield child, right if at else context
