@@ -13,7 +13,7 @@ from tooling.safety.shell.programs import find_result_patterns
 _SHELL_HOOKS = re.compile(
     r"(?:pyenv|rbenv|nodenv|jenv|goenv) (?:init|virtualenv-init)|direnv (?:hook|export)|opam env|fnm env"
     r"|mise (?:activate|env)|(?:conda|mamba|micromamba) shell\S*|brew shellenv|dircolors|starship init|zoxide init"
-    r"|luarocks path"
+    r"|luarocks path|poetry env"
 )
 _PREDICTABLE_PROGRAMS = frozenset(
     {"echo", "printf", "pwd", "mktemp", "which", "command", "type", "realpath", "readlink", "dirname", "basename"}
@@ -31,6 +31,7 @@ _PREDICTABLE_PROGRAMS = frozenset(
         "starship",
         "zoxide",
         "luarocks",
+        "poetry",
     }
 )
 _ECHO_OPTION = re.compile(r"-[neE]+")

@@ -50,6 +50,10 @@ _DESTINATION_OPTIONS = {
 }
 # Words of these that start with two slashes are build targets.
 _BUILD_TOOLS = frozenset({"bazel", "bazelisk", "buck", "buck2", "pants", "plz", "please"})
+# Options of these are no clusters of letters: what follows the first letter is its value, as in `-Isrc/include`.
+_JOINS_VALUES = _word_set(
+    "gcc g++ cc c++ clang clang++ cpp ld rustc 7z 7za 7zz swig protoc gfortran nvcc tcc zig ar flex bison"
+)
 WRITE_NAMES = frozenset({"of", "DESTDIR"})
 # Options whose value is text, not a path.
 TEXT_OPTIONS: dict[str, frozenset[str]] = {
@@ -158,7 +162,7 @@ def path_words(program: str, words: tuple[str, ...]) -> Iterator[tuple[str, bool
             options_end = word == "--"
             if waits_for_script and word in ("-f", "--file", "--from-file"):
                 waits_for_script = False
-            yield from _attached_value(word, text_options)
+            yield from _attached_value(word, text_options, takes_joined=program in _JOINS_VALUES)
             continue
         if waits_for_script and before not in ("-f", "--file"):
             waits_for_script = False
@@ -180,7 +184,7 @@ def _last_positional(words: tuple[str, ...]) -> int:
     return plain[-1] if len(plain) > 1 else -1
 
 
-def _attached_value(word: str, text_options: frozenset[str]) -> Iterator[tuple[str, bool]]:
+def _attached_value(word: str, text_options: frozenset[str], *, takes_joined: bool) -> Iterator[tuple[str, bool]]:
     option, equals, value = word.partition("=")
     if equals:
         if option not in text_options and option[:2] not in text_options:
@@ -189,6 +193,8 @@ def _attached_value(word: str, text_options: frozenset[str]) -> Iterator[tuple[s
     if word[1:2] == "-" or word[:2] in text_options:
         return
     at = next((index for index, char in enumerate(word) if char in "/~" or word.startswith("..", index)), None)
+    if at is not None and at > 2 and takes_joined:
+        at = 2
     if at is not None and at >= 2:
         yield word[at:], word[:2] in WRITE_OPTIONS
 

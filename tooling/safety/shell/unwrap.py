@@ -350,7 +350,7 @@ def _read_stdin(language: str, words: tuple[str, ...], stdin: str | None, nested
     if stdin is not None:
         nested.codes.append(Code(language=language, text=stdin))
     else:
-        nested.reads_code = language not in ("editor", "lisp", "debugger", "dc") and not _is_version_or_help(words)
+        nested.reads_code = language not in ("editor", "lisp") and not _is_version_or_help(words)
 
 
 def _is_version_or_help(words: tuple[str, ...]) -> bool:

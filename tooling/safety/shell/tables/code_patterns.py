@@ -198,11 +198,12 @@ DANGERS: dict[str, tuple[Danger, ...]] = {
     ),
     "debugger": (
         _runs(
-            r"^\s*(?:shell|!|python|script|pipe|make|call|print|p)\b.*(?:system|exec|/bin/|\bsh\b|os\.)"
-            r"|^\s*(?:shell|!|platform shell)"
+            r"^\s*(?:[!|]|(?:shell|platform|script|python|py|pi|guile|source|pipe|make|dump|restore|save|set\s+logging|compile|jit|plugin"
+            r"|command\s+(?:script|source)|process\s+attach|attach|target|gcore|generate-core-file|alias|define)\b)"
+            r"|\b(?:system|exec\w*|popen|dlopen|fork)\s*\("
         ),
     ),
-    "dc": (_runs(r"!\s*\w"),),
+    "dc": (_runs(r"!\s*[\w/.]"),),
 }
 
 PROCESS_FUNCTIONS = (

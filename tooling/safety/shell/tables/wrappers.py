@@ -211,7 +211,11 @@ PROJECT_RUNNERS = frozenset({"npx", "bunx", "uvx", *(program for program, _ in S
 # Programs that pass all their plain words to a shell.
 SHELL_TEXT_WRAPPERS: dict[str, Wrapper] = {
     "watch": _wrapper("-n --interval -q", "-d -t -b -e -g -c -x --color --differences --no-title"),
-    "hyperfine": _wrapper("-w -r -m -M -p -c -s -n -L -P --warmup --runs --prepare --cleanup", "-N -i"),
+    "hyperfine": _wrapper(
+        "-w -r -m -M -p -c -s -S -n -L -P -u --warmup --runs --min-runs --max-runs --prepare --cleanup --setup --shell"
+        " --command-name --export-json --export-markdown --export-csv --style --time-unit --conclude",
+        "-N -i --ignore-failure --show-output",
+    ),
     "concurrently": _wrapper("-n -c --names", "-k -r"),
     "watchexec": _wrapper("-w -e -i -f -s", "-r -c -q"),
     "parallel": _wrapper(
