@@ -4,7 +4,7 @@ import re
 from dataclasses import field
 
 from tooling.contract.fast_dataclass import dataclass
-from tooling.safety.shell.command import FORK_BOMB_REASON, REVERSE_SHELL_REASON, UNKNOWN, Code
+from tooling.safety.shell.command import FORK_BOMB_REASON, REVERSE_SHELL_REASON, UNKNOWN, Code, program_name
 from tooling.safety.shell.parse import FORK_BOMB
 from tooling.safety.shell.tables.code_patterns import (
     DANGERS,
@@ -49,6 +49,27 @@ _OPENED = re.compile(
 )
 _MAX_CALL_LENGTH = 20_000
 _MAX_PATH_LENGTH = 500
+_RUNS_COMMANDS_REASON = "its code runs other programs"
+# What program text runs in everyday use; anything else is easier to write as a command.
+_ORDINARY_PROGRAMS = frozenset(
+    {
+        "git",
+        "python",
+        "python3",
+        "node",
+        "npm",
+        "cargo",
+        "go",
+        "make",
+        "pytest",
+        "gcc",
+        "cc",
+        "which",
+        "echo",
+        "ls",
+        "true",
+    }
+)
 _SED_RUNS_REASON = "its sed script runs commands"
 
 
@@ -113,6 +134,8 @@ def _scan_call(text: str, start: int, found: CodeScan, *, has_argv0: bool) -> No
     if any(map(FORK_BOMB.search, literals)):
         found.blocks.append(("fork-bomb", FORK_BOMB_REASON))
     filled = [_FORMATTED.sub(UNKNOWN, literal) for literal in literals]
+    if program_name(filled[0].split()) not in _ORDINARY_PROGRAMS:
+        found.asks.append(("code-runs-commands", _RUNS_COMMANDS_REASON))
     if "[" in rest or len(filled) > 1:
         found.argvs.append(tuple(filled))
         if has_argv0:

@@ -51,6 +51,7 @@ class ShellReader:
         self.reading = ShellReading()
         self._cwd = cwd
         self._words = WordReader(self._substitute, self._read_in_subshell)
+        self._words.assigned = self.reading.assigned
         self._redirects = RedirectReader(self._words)
         self._assignments = AssignmentReader(self._words, self.reading.assigned)
         self._nested = NestedReader(self.reading, read_text=self._read_text, call_function=self._call_function)

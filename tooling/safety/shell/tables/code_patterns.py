@@ -78,6 +78,9 @@ DANGERS: dict[str, tuple[Danger, ...]] = {
         _dump(rf"(?:print|write)\s*\(.*\b(?:environ(?:\.get\(|\[)|getenv\()\s*['\"]\w*{_SECRET}"),
         _root(r"(?:walk|listdir|scandir|chdir|Path|glob)\(\s*r?['\"]/['\"]"),
         _home(r"expanduser|\bPath\.home\(|\benviron(?:\.get\(|\[)\s*['\"]HOME"),
+        _runs(
+            r"(?:^|[\n;])\s*!\s*\w|%(?:system|sx|sc|bash|sh|run)\b|get_ipython\(\)|__import__\(\s*['\"](?:os|subprocess|pty|shutil)\b"
+        ),
         _bomb(r"while\b.*\bfork\s*\("),
         _kills(r"\bos\.kill(?:pg)?\s*\(\s*(?:-1|1|0)\s*,"),
     ),
@@ -170,7 +173,7 @@ DANGERS: dict[str, tuple[Danger, ...]] = {
         _runs(
             r"\bsystem\b|\bshell\b|\bexec\w*\b|\bspawn\w*\b|\bpopen\b|\bsh(?:ell)?_?\w*\s*\(|run-(?:shell-command|program)"
             r"|\bprocess\*?\b|\bProcess\w*|ProcessBuilder|Runtime\b|\.execute\b|\be?syscmd\b|unsafePerformIO|call(?:Command|Process)"
-            r"|read(?:Process|CreateProcess)|\bos[.:]|\bcmd\b|open-pipe|sys\.process|scala\.sys|!!|^!|\n!|\bsubprocess\b|Sys\.command"
+            r"|read(?:Process|CreateProcess)|\bos[.:]|\bcmd\b|open-pipe|sys\.process|scala\.sys|!!|^:?!|\n:?!|\bsubprocess\b|Sys\.command"
             r"|\bqx\b|\brun\s*[(\"'<]|\bshell_exec\b|QX|EVAL|System\.(?:cmd|shell)|Port\.open|:os\.cmd|Code\.eval"
         ),
         _network(r"socket|https?:|ftp:|\bfetch\b|\bcurl\b|download|URL\b|urlopen|Net\.|HTTP\b"),
@@ -222,7 +225,7 @@ PROCESS_CALLS: dict[str, tuple["re.Pattern[str]", ...]] = {
     "perl": (
         re.compile(r"(?<![\w$@%>])(?:system|exec)\b\s*\(?"),
         re.compile(r"\bqx\s*(?=[({/'\"|!])"),
-        re.compile(r"(?<=[=(\s;])`|^`"),
+        re.compile(r"(?<=[=(\s;/{,.])`|^`"),
         re.compile(r"\bopen\b[^;]*?(?=['\"][^'\"]*\|)"),
     ),
     "ruby": (
