@@ -3,6 +3,7 @@
 import fnmatch
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from tooling.safety.shell.command import program_name
 
@@ -190,7 +191,7 @@ def _attached_value(word: str, text_options: frozenset[str], *, takes_joined: bo
         if option not in text_options and option[:2] not in text_options:
             yield value, option in WRITE_OPTIONS
         return
-    if word[1:2] == "-" or word[:2] in text_options:
+    if word[1:2] == "-" or word[:2] in text_options or " " in word:
         return
     at = next((index for index, char in enumerate(word) if char in "/~" or word.startswith("..", index)), None)
     if at is not None and at > 2 and takes_joined:
@@ -203,7 +204,20 @@ _EXEC_ACTIONS = ("-exec", "-execdir", "-ok", "-okdir")
 _NAMES = frozenset({"-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename"})
 _FILTERS = frozenset(
     {"!", "-not", "-mtime", "-mmin", "-ctime", "-atime", "-amin", "-cmin", "-size", "-newer", "-newermt", "-user"}
-    | {"-group", "-perm", "-regex", "-iregex", "-links"}
+    | {
+        "-group",
+        "-perm",
+        "-regex",
+        "-iregex",
+        "-links",
+        "-inum",
+        "-samefile",
+        "-empty",
+        "-xtype",
+        "-executable",
+        "-nouser",
+    }
+    | {"-nogroup", "-anewer", "-cnewer", "-used", "-lname", "-ilname", "-newerct", "-newerat", "-readable"}
 )
 _FD_EXEC_OPTIONS = frozenset({"-x", "-X", "--exec", "--exec-batch"})
 
@@ -236,8 +250,9 @@ def find_result_patterns(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _result_patterns(words: tuple[str, ...], upto: int) -> tuple[str, ...]:
-    first = next((at for at, word in enumerate(words) if at and word[:1] in ("-", "(", "!")), len(words))
-    roots = [word for word in words[1:first] if word not in ("-H", "-L", "-P")] or ["."]
+    options = next((at for at, word in enumerate(words) if at and word not in ("-H", "-L", "-P")), len(words))
+    first = next((at for at, word in enumerate(words) if at >= options and word[:1] in ("-", "(", "!")), len(words))
+    roots = words[options:first] or (".",)
     branch = words[_branch_start(words, first, upto) : upto]
     names = [
         branch[at + 1]
@@ -247,7 +262,8 @@ def _result_patterns(words: tuple[str, ...], upto: int) -> tuple[str, ...]:
     if names and "," not in words:
         return tuple(f"{root}/**/{name.rstrip('/').rpartition('/')[2] or '*'}" for root in roots for name in names)
     # A filtered result must not look like every file.
-    rest = "?*" if _FILTERS & {*branch} else "*"
+    is_link = ("-type", "l") in pairwise(branch)
+    rest = "?*" if is_link or _FILTERS & {*branch} else "*"
     return tuple(f"{root}/**/{rest}" for root in roots)
 
 

@@ -238,7 +238,7 @@ PROCESS_CALLS: dict[str, tuple["re.Pattern[str]", ...]] = {
         re.compile(
             r"(?:child_process['\"]?\)?\.|cp\.|(?<![\w.]))(?:exec|execSync|execFile|execFileSync|spawn|spawnSync|fork)\s*\("
         ),
-        re.compile(r"\bBun\.spawn(?:Sync)?\s*\(|Deno\.(?:run|Command)\s*\("),
+        re.compile(r"\bBun\.spawn(?:Sync)?\s*\(|Deno\.(?:run|Command)\s*\(|\$(?=`)"),
     ),
     "php": (
         re.compile(r"(?<![\w>:])(?:system|exec|shell_exec|passthru|popen|proc_open|pcntl_exec)\s*\("),
@@ -282,4 +282,5 @@ DELETE_CALLS: dict[str, tuple[tuple["re.Pattern[str]", tuple[str, ...]], ...]] =
     "php": ((re.compile(r"\brmdir\s*\("), _RM_TREE), (re.compile(r"(?<![\w>])unlink\s*\("), _RM)),
     "r": ((re.compile(r"\bunlink\s*\("), _RM_TREE),),
     "lua": ((re.compile(r"\bos\.remove\s*\("), _RM),),
+    "julia": ((re.compile(r"(?<![\w.])rm\s*\("), _RM_TREE),),
 }

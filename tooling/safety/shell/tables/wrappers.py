@@ -25,8 +25,8 @@ def _wrapper(values: str = "", flags: str = "", *, skips: int = 0, assigns: bool
 
 
 XARGS = _wrapper(
-    "-I -n -P -L -d -a -E -s -i -l --max-args --max-procs --max-lines --arg-file --delimiter --replace",
-    "-0 -r -t -p -x -o --null --no-run-if-empty --verbose --interactive",
+    "-I -n -P -L -d -a -E -s --max-args --max-procs --max-lines --arg-file --delimiter --replace",
+    "-0 -r -t -p -x -o -i -l -e --null --no-run-if-empty --verbose --interactive",
 )
 _RUNNER = "--with --python --group --extra --env-file --project --directory -p -C -e --env --index"
 WRAPPERS: dict[str, Wrapper] = {
