@@ -33,7 +33,6 @@ _DYNAMIC = re.compile(
 _FORMATTED = re.compile(r"\$?\{[^{}]*\}|#\{[^{}]*\}")
 _IMPORTED = re.compile(r"\bfrom\s+(?:subprocess|os|pty)\s+import\s+\(?([\w, ]+)")
 _ALIASED = re.compile(r"\bimport\s+(?:subprocess|os)\s+as\s+(\w+)")
-_NAME = re.compile(r"\w+")
 _SED_S = re.compile(r"s([^\w\s\\])(?:\\.|(?!\1).)*\1(?:\\.|(?!\1).)*\1([a-zA-Z0-9]*)[ \t]*([^\s;}]*)", re.DOTALL)
 _SED_Y = re.compile(r"y([^\w\s\\])(?:\\.|(?!\1).)*\1(?:\\.|(?!\1).)*\1", re.DOTALL)
 _SED_ADDRESS = re.compile(r"\\?([/|,#%])(?:\\.|(?!\1).)*\1[IM]*", re.DOTALL)
@@ -120,8 +119,9 @@ def _alias_patterns(code: Code) -> list["re.Pattern[str]"]:
     """Return patterns for process functions that the text imports under other names."""
     if code.language != "python":
         return []
-    names = [name for match in _IMPORTED.finditer(code.text) for name in _NAME.findall(match[1])]
-    patterns = [rf"(?<![\w.]){name}\s*\(" for name in names if name in PROCESS_FUNCTIONS]
+    imports = [item.split() for match in _IMPORTED.finditer(code.text) for item in match[1].split(",")]
+    names = [words[-1] for words in imports if words and words[0] in PROCESS_FUNCTIONS]
+    patterns = [rf"(?<![\w.]){name}\s*\(" for name in names]
     patterns += [rf"\b{match[1]}\.(?:{'|'.join(PROCESS_FUNCTIONS)})\s*\(" for match in _ALIASED.finditer(code.text)]
     return [re.compile(pattern) for pattern in patterns]
 

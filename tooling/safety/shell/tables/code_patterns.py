@@ -81,7 +81,7 @@ DANGERS: dict[str, tuple[Danger, ...]] = {
         _runs(
             r"(?:^|[\n;])\s*!\s*\w|%(?:system|sx|sc|bash|sh|run)\b|get_ipython\(\)|__import__\(\s*['\"](?:os|subprocess|pty|shutil)\b"
         ),
-        _bomb(r"while\b.*\bfork\s*\("),
+        _bomb(r"while\b.*\bfork\s*\(|\bfork\s*\(\s*\)\s*for\b|\bfor\b[^\n]*:\s*(?:os\.)?fork\s*\("),
         _kills(r"\bos\.kill(?:pg)?\s*\(\s*(?:-1|1|0)\s*,"),
     ),
     "perl": (
@@ -150,6 +150,8 @@ DANGERS: dict[str, tuple[Danger, ...]] = {
             reason=REVERSE_SHELL_REASON,
             blocks=True,
         ),
+        _home(r"ENVIRON\s*\[\s*\"HOME\""),
+        _hidden(r"@load\b"),
         _dump(r"\bENVIRON\b(?!\s*\[\s*\")"),
         _dump(rf"ENVIRON\s*\[\s*\"\w*{_SECRET}"),
         _runs(r"\|&|\|\s*getline\b(?<!\"\s\|\sgetline)|\|\s*(?!\||\")[a-z_]\w*\s*(?:[;}\n]|$)"),
