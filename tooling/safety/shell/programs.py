@@ -51,6 +51,10 @@ _DESTINATION_OPTIONS = {
 }
 # Words of these that start with two slashes are build targets.
 _BUILD_TOOLS = frozenset({"bazel", "bazelisk", "buck", "buck2", "pants", "plz", "please"})
+_SLASH_OPTIONS = frozenset({"dotnet", "msbuild", "csc", "fsc"})
+_SLASH = re.compile(r"/[A-Za-z]+(?::|$)")
+_GREPS = frozenset({"grep", "egrep", "fgrep", "zgrep", "rg", "ggrep", "ag"})
+_GIVES_PATTERN = re.compile(r"-[A-Za-z]*[ef]$|-[ef].|--(?:regexp|file)\b")
 # Options of these are no clusters of letters: what follows the first letter is its value, as in `-Isrc/include`.
 _JOINS_VALUES = _word_set(
     "gcc g++ cc c++ clang clang++ cpp ld rustc 7z 7za 7zz swig protoc gfortran nvcc tcc zig ar flex bison"
@@ -144,7 +148,7 @@ def path_words(program: str, words: tuple[str, ...]) -> Iterator[tuple[str, bool
     if program in TEXT_ONLY:
         return
     text_options = TEXT_OPTIONS.get(program, _NONE)
-    waits_for_script = program in SCRIPT_FIRST
+    waits_for_script = program in SCRIPT_FIRST and not (program in _GREPS and any(map(_GIVES_PATTERN.match, words)))
     writes_all = program in WRITES_ALL or (program in WRITES_IN_PLACE and any(w.startswith("-i") for w in words))
     last = _last_positional(words) if program in WRITES_LAST else -1
     options_end = False
@@ -168,7 +172,7 @@ def path_words(program: str, words: tuple[str, ...]) -> Iterator[tuple[str, bool
         if waits_for_script and before not in ("-f", "--file"):
             waits_for_script = False
             continue
-        if word.startswith("//") and program in _BUILD_TOOLS:
+        if (word.startswith("//") and program in _BUILD_TOOLS) or (program in _SLASH_OPTIONS and _SLASH.match(word)):
             continue
         name, equals, value = word.partition("=")
         if equals and name.replace("-", "_").isidentifier() and "/" not in name:

@@ -168,7 +168,7 @@ def _ends_in_value(word: str, wrapper: Wrapper) -> bool:
 
 def _shell_texts(program: str, words: tuple[str, ...]) -> list[ShellText]:
     if program in ("hyperfine", "concurrently", "pee", "mispipe", "bench"):
-        return [ShellText(text=word) for word in words if not word.startswith("-")]
+        return [ShellText(text=word) for word in words if not word.startswith(("-", "npm:", "yarn:", "pnpm:"))]
     if program in ("parallel", "sem"):
         cut = next((at for at, word in enumerate(words) if word.startswith(":::")), len(words))
         values = " ".join(words[cut + 1 :]) or UNKNOWN
