@@ -34,6 +34,9 @@ _OPTIONAL = frozenset(
         "involves",
         "tool",
         "images",
+        "command_id",
+        "overlaps",
+        "skipped",
     }
 )
 _OMIT_IF_FALSE = frozenset({"delta", "interrupted", "plan_only"})

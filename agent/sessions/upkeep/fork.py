@@ -12,7 +12,7 @@ from agent.vocabulary.errors import InputError
 
 # Starts with a dot, so that an incomplete copy is never listed as a session.
 PARTIAL_COPY_PREFIX = ".copy-"
-_NOT_COPIED = frozenset({"lock", "events.jsonl", "SESSION.json"})
+_NOT_COPIED = frozenset({"lock", "events.jsonl", "SESSION.json", "checkpoint"})
 
 
 def fork(store: SessionStore, source: SessionFolder, new_id: str | None = None) -> SessionFolder:

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from agent.protocol.events import Envelope, Event, FilesChanged, RunStarted
 from agent.sessions.changes.changes import collect_changes, group_by_file
-from agent.sessions.changes.undo import NOT_SAVED, undo
+from agent.sessions.changes.restore import NOT_SAVED
+from agent.sessions.changes.undo import undo
 from tooling.contract.context import ExecCtx
 from tooling.contract.result import FileChange
 from tooling.files.blobs import BlobStore
