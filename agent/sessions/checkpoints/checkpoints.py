@@ -5,6 +5,7 @@ has changed is looked at; the look after a command happens while the model reads
 """
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -130,6 +131,7 @@ class Checkpoints:
         self._channel = channel
         self._secrets = secrets
         self._lock = asyncio.Lock()
+        self._is_needed = asyncio.Event()
         self._keeper: CheckpointKeeper | None = None
         self._building: asyncio.Task[None] | None = None
         self._looks: set[asyncio.Task[None]] = set()
@@ -184,6 +186,7 @@ class Checkpoints:
     async def close(self) -> None:
         """Finish what is under way, and delete what was saved and not changed."""
         self._is_closing = True
+        self._is_needed.set()
         if self._building:
             await asyncio.wait({self._building})
         while self._looks:
@@ -195,10 +198,12 @@ class Checkpoints:
     async def _built(self) -> None:
         self.start()
         assert self._building is not None
+        self._is_needed.set()
         await asyncio.shield(self._building)
 
     async def _build(self) -> None:
-        await asyncio.sleep(START_DELAY_S)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._is_needed.wait(), START_DELAY_S)
         async with self._lock:
             from agent.sessions.checkpoints.keeper import CheckpointKeeper
             from agent.sessions.checkpoints.tree import Stopped, TooLarge
