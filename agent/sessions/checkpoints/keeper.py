@@ -68,7 +68,7 @@ class CheckpointKeeper:
                 trees.append(tree)
                 tree.build()
             lines = (line for tree in trees for line in tree.lines())
-            head = IndexHead(run_id=workspace.run_id, cwd=workspace.cwd, roots=workspace.roots)
+            head = IndexHead(run_id=workspace.run_id, cwd=workspace.cwd, roots=workspace.roots, hidden=workspace.hidden)
             pack.begin_index(head, lines)
         except BaseException:
             _release(pack, trees, watch)
@@ -82,7 +82,7 @@ class CheckpointKeeper:
         for number, root in enumerate(opened.head.roots):
             # A folder that is gone has nothing to compare; what was in it is not restored.
             with contextlib.suppress(OSError):
-                tree = FolderTree(number, root, opened.pack)
+                tree = FolderTree(number, root, opened.pack, hidden=opened.head.hidden)
                 tree.load({path: entry for (of, path), entry in opened.entries.items() if of == number})
                 trees.append(tree)
         return cls(opened.head.cwd, blobs, opened.pack, trees, secrets)

@@ -53,11 +53,12 @@ class IndexLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexHead:
-    """The run that made a pack, its working folder, and the folders that are saved."""
+    """The run that made a pack, its working folder, the folders that are saved, and those in them that are not."""
 
     run_id: str
     cwd: Path
     roots: tuple[Path, ...]
+    hidden: tuple[Path, ...] = ()
 
 
 class Pack:
@@ -90,6 +91,9 @@ class Pack:
         start = self.size
         while data := os.read(fd, _BUFFER_BYTES):
             self.append(data)
+            if len(data) == size:
+                # A whole file, as nearly all are: there is no need to ask for more.
+                break
         return start, self.size - start
 
     def append(self, data: bytes) -> int:
@@ -110,7 +114,7 @@ class Pack:
         self._flush()
         partial = self._folder / f"{_INDEX}.tmp"
         self._index = os.open(partial, _CREATE | os.O_APPEND, 0o600)
-        self._write_index([json.dumps([head.run_id, str(head.cwd), *map(str, head.roots)]), *map(_encode, lines)])
+        self._write_index([_encode_head(head), *map(_encode, lines)])
         partial.replace(self._folder / _INDEX)
 
     def commit(self, lines: Iterable[IndexLine]) -> None:
@@ -165,7 +169,7 @@ def open_pack(folder: Path) -> OpenedPack | None:
     """Open the pack of a killed process; None if there is none, or if it was killed before the pack was complete."""
     try:
         head, *lines = (folder / _INDEX).read_bytes().splitlines()
-        run_id, cwd, *roots = json.loads(head)
+        opened = _decode_head(head)
         entries: dict[tuple[int, str], Entry] = {}
         for line in _decode(lines):
             if line.entry is None:
@@ -173,10 +177,9 @@ def open_pack(folder: Path) -> OpenedPack | None:
             else:
                 entries[(line.root, line.path)] = line.entry
         fd = os.open(folder / _PACK, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except (OSError, ValueError):
+    except (OSError, ValueError, TypeError):
         return None
     pack = Pack(folder, fd, end=os.fstat(fd).st_size)
-    opened = IndexHead(run_id=run_id, cwd=Path(cwd), roots=tuple(map(Path, roots)))
     return OpenedPack(pack=pack, head=opened, entries=entries)
 
 
@@ -186,6 +189,15 @@ def remove_pack(folder: Path) -> None:
         (folder / name).unlink(missing_ok=True)
     with contextlib.suppress(OSError):
         folder.rmdir()
+
+
+def _encode_head(head: IndexHead) -> str:
+    return json.dumps([head.run_id, str(head.cwd), [*map(str, head.roots)], [*map(str, head.hidden)]])
+
+
+def _decode_head(line: bytes) -> IndexHead:
+    run_id, cwd, roots, hidden = json.loads(line)
+    return IndexHead(run_id=run_id, cwd=Path(cwd), roots=tuple(map(Path, roots)), hidden=tuple(map(Path, hidden)))
 
 
 def _encode(line: IndexLine) -> str:

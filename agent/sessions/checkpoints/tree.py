@@ -35,7 +35,7 @@ class Limits:
     max_entries: int = 30_000
     max_bytes: int = 300_000_000
     max_file_bytes: int = MAX_CHANGED_BYTES
-    max_seconds: float = 3.0
+    max_seconds: float = 10.0
 
 
 class TooLarge(Exception):

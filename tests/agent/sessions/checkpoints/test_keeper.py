@@ -187,6 +187,27 @@ def test_a_later_process_finds_what_a_killed_one_did_not_record(tmp_path: Path) 
     keeper.close()
 
 
+def test_hidden_folders_are_left_out_also_after_a_kill(tmp_path: Path) -> None:
+    root = tmp_path / "ws"
+    data = root / "data"
+    data.mkdir(parents=True)
+    space = Workspace(cwd=root, folder=data / "checkpoint", blobs=data / "blobs", run_id="r", hidden=(data,))
+    keeper = CheckpointKeeper.create(space, NoSecrets())
+    (data / "log").write_text("x")
+    (root / "a").write_text("a")
+    opened = open_pack(space.folder)
+    assert opened is not None
+    again = CheckpointKeeper.reopen(opened, space.blobs, NoSecrets())
+    assert changes(again) == changes(keeper) == [("a", "added", "file")]
+    again.close()
+
+
+def test_a_damaged_index_counts_as_none(tmp_path: Path) -> None:
+    for index in (b"", b"garbage\n", b"[1]\n", b'["r", "/", ["/"], []]\n[0, "a", [1]]\n'):
+        (tmp_path / "index").write_bytes(index)
+        assert open_pack(tmp_path) is None
+
+
 def test_the_saved_files_are_private(tmp_path: Path) -> None:
     space = workspace(tmp_path)
     (space.cwd / "a").write_text("a")
