@@ -70,7 +70,9 @@ def undo(
     unchanged: list[str] = []
     refused = list(skipped)
     notes: list[str] = []
-    for file in _in_order(files):
+    files = _in_order(files)
+    steps = {recorded.step_id for file in files for recorded in file.changes}
+    for file in files:
         try:
             changes = restore(file, blobs, is_forced=is_forced)
         except ToolError as error:
@@ -81,15 +83,15 @@ def undo(
             path = file.display_path if file.changes[-1].root == cwd else str(file.path)
             restored += [replace(change, path=path, diff=redact(change.diff)) for change in changes]
             if changes:
-                notes += _doubts(file)
+                notes += _doubts(file, steps)
             elif "folder" not in (file.kind_before, file.kind_after):
                 unchanged.append(file.display_path)
     return UndoResult(restored=tuple(restored), unchanged=tuple(unchanged), refused=tuple(refused), notes=tuple(notes))
 
 
-def _doubts(file: ChangedFile) -> list[str]:
-    """Return whose change was perhaps undone, if several commands ran at the same time."""
-    others = sorted({step for recorded in file.changes for step in recorded.overlaps})
+def _doubts(file: ChangedFile, undone_steps: set[str]) -> list[str]:
+    """Return whose change was perhaps undone, too, if commands of several steps ran at the same time."""
+    others = sorted({step for recorded in file.changes for step in recorded.overlaps} - undone_steps)
     return [PERHAPS_OTHERS.format(path=file.display_path, steps=", ".join(others))] if others else []
 
 
