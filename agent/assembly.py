@@ -10,6 +10,7 @@ from agent.backends.process.environment import clean_environment
 from agent.backends.shared import SharedBackend
 from agent.config.load import LoadedSettings
 from agent.config.settings import Settings
+from agent.config.user_dirs import config_dir
 from agent.dispatcher import Dispatcher
 from agent.engine import AgentExecutor
 from agent.execution.approvals import PendingQuestions
@@ -33,6 +34,7 @@ from agent.planning.planner import Planner
 from agent.protocol.commands import Submit
 from agent.protocol.events import WarningRaised
 from agent.run_scope import RunScope, SessionLocation
+from agent.sessions.checkpoints.checkpoints import Checkpoints
 from agent.sessions.lock import LockTimeout
 from agent.sessions.step_results import StepResultStore
 from agent.tool_setup import ToolEnvironment, ToolSetup, build_tools
@@ -117,6 +119,7 @@ class Run:
     client: ModelRouter
     orchestrator: OrchestratorRunner
     engine: AgentExecutor
+    checkpoints: Checkpoints | None
 
 
 async def build_run(context: RunContext, submit: Submit) -> Run:
@@ -132,7 +135,8 @@ async def build_run(context: RunContext, submit: Submit) -> Run:
     reviewer = _build_reviewer(context, metered, submit.prompt)
     tools = build_tools(_tool_environment(context, submit, memory, model, reviewer))
     names = tuple(schema_name(schema) for schema in tools.executor.schemas())
-    orchestrator = _build_orchestrator(context, tools, metered, client, names, model, unfinished)
+    checkpoints = context.scope.open_checkpoints(config_dir(context.environ))
+    orchestrator = _build_orchestrator(context, tools, metered, client, names, model, unfinished, checkpoints)
     if context.settings.planning == "auto" and orchestrator.is_led(submit, unfinished):
         tools.executor.add_tool(PlanTool(orchestrator.delegation))
         names = (*names, PLAN_TOOL)
@@ -159,6 +163,7 @@ async def build_run(context: RunContext, submit: Submit) -> Run:
         client=client,
         orchestrator=orchestrator,
         engine=engine,
+        checkpoints=checkpoints,
     )
 
 
@@ -306,6 +311,7 @@ def _build_orchestrator(
     names: tuple[str, ...],
     model: str,
     unfinished: UnfinishedRun | None,
+    checkpoints: Checkpoints | None,
 ) -> OrchestratorRunner:
     settings, scope = context.settings, context.scope
     dispatcher = Dispatcher(settings, names)
@@ -322,7 +328,7 @@ def _build_orchestrator(
             ),
             estimate=build_estimator(model or settings.model, client.cost),
         ),
-        executor=lambda: _build_executor(context, tools, metered, model, cache, orchestrator.delegation),
+        executor=lambda: _build_executor(context, tools, metered, model, cache, orchestrator.delegation, checkpoints),
         composer=Composer(
             client=metered,
             channel=scope.channel,
@@ -362,14 +368,17 @@ def _build_executor(
     model: str,
     cache: StepResultStore | None,
     delegation: LeadDelegation,
+    checkpoints: Checkpoints | None,
 ) -> "Executor":
     """Build the executor of steps; its modules are imported while the planner's model thinks."""
     from agent.execution.step.agent_loop import AgentRunner, RunnerSettings
     from agent.execution.step.tool_calls import ToolCallRunner
-    from agent.executor import Executor
+    from agent.executor import Executor, nothing_to_settle
 
     settings, scope = context.settings, context.scope
-    calls = ToolCallRunner(tools=tools.executor, channel=scope.channel, charge=metered.record_tool_cost)
+    calls = ToolCallRunner(
+        tools=tools.executor, channel=scope.channel, charge=metered.record_tool_cost, tracker=checkpoints
+    )
     runner_settings = RunnerSettings(
         model=model,
         system=system_message(),
@@ -396,4 +405,5 @@ def _build_executor(
         waited_s=context.questions.waited_s,
         on_bug=scope.save_traceback,
         cache=cache,
+        settle=checkpoints.settle if checkpoints else nothing_to_settle,
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from agent.config.user_dirs import current_folder
 from agent.protocol.channel import Channel
+from agent.sessions.checkpoints.checkpoints import Checkpoints, Workspace
 from agent.sessions.lock import LockTimeout, acquire_lock
 from agent.sessions.log.event_log import FileLog, last_seq
 from agent.sessions.store import SessionFolder, SessionStore, new_session_id
@@ -51,11 +52,12 @@ class RunScope:
         self.cwd = chosen_cwd or self.folder.workspace
         self._lock = acquire_lock(self.folder, lock_timeout)
         self._lock.write_holder("")
+        self.redactor = Redactor(secrets)
+        self._record_lost_changes()
         now = datetime.now(UTC)
         self.run_id = f"run-{now:%Y%m%d%H%M%S}-{uuid.uuid4().hex[:6]}"
         self.date = f"{now:%Y-%m-%d}"
         self._log = None if location.is_ephemeral else FileLog(self.folder.events)
-        self.redactor = Redactor(secrets)
         self.channel = Channel(
             session_id=self.folder.id,
             run_id=self.run_id,
@@ -63,6 +65,13 @@ class RunScope:
             first_seq=last_seq(self.folder.events) + 1,
             redactor=self.redactor,
         )
+
+    def _record_lost_changes(self) -> None:
+        """Record what the commands of a killed run had changed, before this run is logged."""
+        if self.folder.checkpoint.exists():
+            from agent.sessions.checkpoints.recovery import recover
+
+            recover(self.folder, self.redactor)
 
     @property
     def data_dir(self) -> Path:
@@ -110,6 +119,23 @@ class RunScope:
             outputs_dir=self.folder.outputs,
             blobs_dir=self.folder.blobs,
         )
+
+    def open_checkpoints(self, *hidden: Path) -> Checkpoints | None:
+        """Return what follows the commands of this run; nothing of an ephemeral run can be undone later.
+
+        `hidden` are folders that commands do not see, besides the sessions.
+        """
+        if not self.is_persistent:
+            return None
+        workspace = Workspace(
+            cwd=self.cwd,
+            folder=self.folder.checkpoint,
+            blobs=self.folder.blobs,
+            run_id=self.run_id,
+            extra_dirs=self.extra_dirs,
+            hidden=(self.data_dir, *hidden),
+        )
+        return Checkpoints(workspace, channel=self.channel, secrets=self.redactor)
 
     def save_traceback(self) -> str:
         """Save the traceback of the exception being handled, and return a hint that says where it is."""

@@ -55,6 +55,11 @@ class SessionFolder:
         return self.root / "blobs"
 
     @property
+    def checkpoint(self) -> Path:
+        """The folder that holds the workspace as it was before the command that runs, for undo."""
+        return self.root / "checkpoint"
+
+    @property
     def steps(self) -> Path:
         """The folder of cached step results."""
         return self.root / "steps"

@@ -1,4 +1,4 @@
-"""`agent runs`: list, inspect and replay runs, and show the evidence for their answers."""
+"""`agent runs`: list, inspect, bisect and replay runs, and show the evidence for their answers."""
 
 from dataclasses import replace
 from typing import Annotated
@@ -8,7 +8,7 @@ import typer
 from agent.config.user_dirs import data_dir, os_environ
 from agent.sessions.store import SessionStore
 from agent.sessions.views.listing import RunRef, find_run
-from agent.vocabulary.errors import AgentError
+from agent.vocabulary.errors import AgentError, UsageError
 from cli.commands.sessions import AllOption, JsonOption, LimitOption, max_rows
 from cli.pages.pages import print_json, print_lines, print_page, terminal_width
 from cli.run import flags as flag
@@ -99,6 +99,36 @@ def show_evidence(
         print_json(encode(evidence))
     else:
         print_lines(render_evidence(evidence))
+
+
+@app.command("bisect")
+def bisect_run(
+    run: RunArgument,
+    *,
+    check: Annotated[
+        str, typer.Option("--check", metavar="CMD", help="Shell command that ends with 0 if all is well.")
+    ],
+    undo: Annotated[bool, typer.Option("--undo", help="Undo the step without asking.")] = False,
+    backend: flag.Backend = None,
+    allow_net: flag.AllowNet = None,
+    allow: flag.Allow = None,
+    deny: flag.Deny = None,
+    assignments: flag.Assignments = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Find the step after which a check fails, in a copy of the folder. Exits with 1 if there is no such step."""
+    from cli.pages.run_bisect import BisectOptions, run_bisect
+    from cli.run.standalone_call import CallOptions
+
+    if not check.strip():
+        raise UsageError("no check given", "for example: agent runs bisect last --check 'make test'")
+    flag.check_backend(backend)
+    call = CallOptions(
+        flags={"backend": backend, "allow_net": allow_net, "allow": allow, "deny": deny},
+        assignments=tuple(assignments or ()),
+    )
+    options = BisectOptions(check=check, call=call, as_json=as_json, is_undone=undo)
+    raise typer.Exit(run_bisect(_find_run(run), options))
 
 
 @app.command("replay")

@@ -18,14 +18,14 @@ class BlobStore:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def put(self, data: bytes) -> str:
-        """Store content durably and return its hash."""
+    def put(self, data: bytes, *, is_synced: bool = True) -> str:
+        """Store content, durably if `is_synced`, and return its hash."""
         name = content_hash(data)
         path = self._folder / name
         if path.exists() and self.read(name) is not None:
             return name
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_atomic(path, data)
+        write_atomic(path, data, is_synced=is_synced)
         return name
 
     def read(self, name: str) -> bytes | None:

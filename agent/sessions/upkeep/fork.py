@@ -14,7 +14,7 @@ from tooling.files.open_regular import open_regular
 
 # Starts with a dot, so that an incomplete copy is never listed as a session.
 PARTIAL_COPY_PREFIX = ".copy-"
-_NOT_COPIED = frozenset({"lock", "events.jsonl", "SESSION.json"})
+_NOT_COPIED = frozenset({"lock", "events.jsonl", "SESSION.json", "checkpoint"})
 
 
 def fork(store: SessionStore, source: SessionFolder, new_id: str | None = None) -> SessionFolder:
