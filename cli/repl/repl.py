@@ -13,6 +13,7 @@ from agent.sessions.views.session_summary import read_session
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import AgentError, UsageError
 from agent.vocabulary.usage import Usage
+from cli.repl.asides import Asides
 from cli.repl.external_programs import ExternalPrograms
 from cli.repl.input import find_mentions
 from cli.repl.plan_choice import PlanReview, ask_about_proposal
@@ -67,6 +68,7 @@ class Repl:
             on_start=self._on_request_started,
             on_end=self._on_request_ended,
         )
+        self.asides = Asides(self)
         self._shell = ShellEscape(state.environ)
         self._is_exit_requested = False
         self.shell_output = ""
@@ -229,6 +231,10 @@ class Repl:
         self.queue.run_id = runs[-1].run_id if runs else None
         self._usage = sum((run.usage for run in runs if run.usage), Usage())
 
+    def add_usage(self, usage: Usage) -> None:
+        """Count what was spent beside the runs of this session."""
+        self._usage += usage
+
     def cost_text(self) -> str:
         """Return tokens, requests and cost of this session."""
         cost = "unknown cost" if self._usage.cost_usd is None else format_cost(self._usage.cost_usd)
@@ -241,8 +247,8 @@ class Repl:
         self.ui.exit(exit_code)
 
     def interrupt(self) -> None:
-        """Cancel a search or an answer, else stop the run, else clear the line, else explain how to quit."""
-        if self.ui.cancel_edit():
+        """Cancel a search, an answer or an aside, else stop the run, clear the line, or explain how to quit."""
+        if self.ui.cancel_edit() or self.asides.cancel():
             return
         if self.queue.is_busy:
             if self._is_exit_requested:

@@ -154,6 +154,13 @@ def _bind_run(keys: KeyBindings, repl: "Repl", ui: "Tui") -> None:
         if ui.is_second_escape():
             repl.accept("/rewind")
 
+    can_cancel_aside = Condition(lambda: repl.asides.is_open and not ui.focus.has_own_question)
+
+    # After the keys that stop or rewind: the last one added takes precedence.
+    @keys.add("escape", filter=can_escape & ~has_completions & can_cancel_aside)
+    def _cancel_aside(event: KeyPressEvent) -> None:
+        repl.asides.cancel()
+
     @keys.add("s-tab", filter=~has_completions & ~is_searching)
     def _mode(event: KeyPressEvent) -> None:
         repl.cycle_mode()
