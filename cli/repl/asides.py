@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _BAR = "│ "
 NO_QUESTION = "no question given"
 CANCELLED = "btw: cancelled"
-WAITING = "btw: {question} (Esc cancels)"
+WAITING = "btw (Esc cancels): {question}"
 
 
 class Asides:

@@ -106,7 +106,7 @@ async def test_ctrl_c_cancels_it_before_anything_else(harness: ReplHarness) -> N
     harness.repl.accept("/btw think long")
     harness.ui.ready_event.clear()
     await harness.ui.ready_event.wait()
-    assert harness.repl.asides.lines(40) == ["btw: think long (Esc cancels)"]
+    assert harness.repl.asides.lines(40) == ["btw (Esc cancels): think long"]
     harness.repl.interrupt()
     await harness.wait_idle()
     assert harness.ui.printed == [CANCELLED]
@@ -121,7 +121,7 @@ def test_esc_cancels_the_question_and_not_the_run(open_terminal: OpenTerminal) -
     terminal.send_line("/btw what now?")
     terminal.wait_for("│ It is still working.")
     terminal.send_line("/btw think long")
-    terminal.wait_for("btw: think long (Esc cancels)")
+    terminal.wait_for("btw (Esc cancels): think long")
     terminal.send(ESC)
     terminal.wait_for(CANCELLED)
     terminal.wait_gone("(Esc cancels)")
