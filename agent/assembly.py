@@ -37,9 +37,8 @@ from agent.run_scope import RunScope, SessionLocation
 from agent.sessions.checkpoints.checkpoints import Checkpoints
 from agent.sessions.lock import LockTimeout
 from agent.sessions.step_results import StepResultStore
-from agent.tool_setup import ToolEnvironment, ToolSetup, build_tools
+from agent.tool_setup import ToolEnvironment, ToolSetup, build_reviewer, build_tools
 from agent.vocabulary import exit_codes
-from agent.vocabulary.errors import ConfigError
 from agent.vocabulary.plan import PLAN_TOOL, RESUMED, Plan
 from agent.vocabulary.unfinished import UnfinishedRun
 from agent.workspace.opening import Surroundings, prepare_opening
@@ -56,7 +55,6 @@ UNKNOWN_CONTEXT_TOKENS = 32_000
 # Outputs are trimmed for models; without a model they are the answer.
 FULL_OUTPUT_CHARS = 100_000
 NO_APPROVAL_POSSIBLE = "{subject!r} needs approval, and no user is present"
-NO_REVIEWER = "approval mode review needs a reviewer model"
 _ASKING_MODES = ("ask", "auto-edit", "plan", "review")
 
 
@@ -132,7 +130,7 @@ async def build_run(context: RunContext, submit: Submit) -> Run:
     model = await _choose_model(context, submit) if context.needs_model(submit) else ""
     client = _build_router(context, model)
     metered = MeteredModel(client=client, budget=context.budget, channel=context.scope.channel, price=client.cost)
-    reviewer = _build_reviewer(context, metered, submit.prompt)
+    reviewer = build_reviewer(context.settings, metered, context.scope, submit.prompt)
     tools = build_tools(_tool_environment(context, submit, memory, model, reviewer))
     names = tuple(schema_name(schema) for schema in tools.executor.schemas())
     checkpoints = context.scope.open_checkpoints(config_dir(context.environ))
@@ -217,25 +215,6 @@ def _open_memory(context: RunContext, request: str) -> RunMemory | None:
         request=request,
         is_persistent=scope.is_persistent,
         settings=context.settings,
-    )
-
-
-def _build_reviewer(context: RunContext, metered: MeteredModel, request: str) -> Reviewer | None:
-    """Return the reviewer, if a model is set for it; raises ConfigError if the approval mode needs one."""
-    settings, scope = context.settings, context.scope
-    if not settings.reviewer_model:
-        if settings.approval_mode == "review":
-            raise ConfigError(NO_REVIEWER, "set reviewer_model, for example with --set reviewer_model=PROVIDER/NAME")
-        return None
-    from agent.execution.reviewer import ModelReviewer
-
-    return ModelReviewer(
-        client=metered,
-        model=settings.reviewer_model,
-        request=request,
-        channel=scope.channel,
-        timeout_s=settings.reviewer_timeout_s,
-        redact=scope.redactor.redact,
     )
 
 

@@ -13,7 +13,7 @@ from agent.sessions.checkpoints.checkpoints import Checkpoints, Workspace
 from agent.sessions.lock import LockTimeout, acquire_lock
 from agent.sessions.log.event_log import FileLog, last_seq
 from agent.sessions.store import SessionFolder, SessionStore, new_session_id
-from agent.sessions.views.session_summary import SessionRecord, read_session, refresh_session
+from agent.sessions.views.session_summary import SessionRecord, active_runs, read_session, refresh_session
 from agent.vocabulary.errors import AgentError, InputError
 from tooling.contract.context import ExecCtx
 from tooling.contract.fast_dataclass import dataclass
@@ -22,6 +22,7 @@ from tooling.files.temp_dir import TempDir
 from tooling.safety.secrets.redact import Redactor
 
 BUG = "this is a bug in Windlass"
+_EARLIER_RUNS = 3
 # One local user: the id only has to be the same for every run of one account.
 _USER = uuid.uuid5(uuid.NAMESPACE_URL, f"windlass:user:{os.getuid()}")
 
@@ -101,6 +102,12 @@ class RunScope:
     def session(self) -> SessionRecord:
         """Return the summary of the session so far."""
         return read_session(self.folder)
+
+    def earlier_exchanges(self) -> list[str]:
+        """Return the latest requests of the session before this run, and their answers."""
+        runs = [run for run in active_runs(self.session().runs) if run.run_id != self.run_id][-_EARLIER_RUNS:]
+        said = [(f"the user asked: {run.user}", f"the agent answered: {run.final}") for run in runs if run.final]
+        return [text for exchange in said for text in exchange]
 
     def record_request(self, request: str) -> None:
         """Store the request in the lock, for processes that wait for this session."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agent.backends.backend import Backend, BackendOptions
 from agent.backends.shared import SharedBackend
@@ -25,6 +26,11 @@ from tooling.safety.judges import AllowAll, apply_host_rules
 from tooling.web.network_attempt import NetworkAttempt
 from tooling.web.session import WebSession
 from tooling.web.settings import WebSettings
+
+if TYPE_CHECKING:
+    from agent.model.metered_client import MeteredModel
+
+NO_REVIEWER = "approval mode review needs a reviewer model"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +99,25 @@ def build_tools(env: ToolEnvironment) -> ToolSetup:
         jobs=jobs,
     )
     return ToolSetup(executor=executor, backend=backend, warnings=(*backend.warnings, *plugin_warnings))
+
+
+def build_reviewer(settings: Settings, client: "MeteredModel", scope: RunScope, request: str) -> Reviewer | None:
+    """Return the reviewer, if a model is set for it; raises ConfigError if the approval mode needs one."""
+    if not settings.reviewer_model:
+        if settings.approval_mode == "review":
+            raise ConfigError(NO_REVIEWER, "set reviewer_model, for example with --set reviewer_model=PROVIDER/NAME")
+        return None
+    from agent.execution.reviewer import ModelReviewer
+
+    return ModelReviewer(
+        client=client,
+        model=settings.reviewer_model,
+        request=request,
+        channel=scope.channel,
+        timeout_s=settings.reviewer_timeout_s,
+        redact=scope.redactor.redact,
+        earlier=scope.earlier_exchanges,
+    )
 
 
 def web_settings(settings: Settings, cache_dir: Path | None = None) -> WebSettings:

@@ -122,7 +122,6 @@ def bisect_run(
 
     if not check.strip():
         raise UsageError("no check given", "for example: agent runs bisect last --check 'make test'")
-    flag.check_backend(backend)
     call = CallOptions(
         flags={"backend": backend, "allow_net": allow_net, "allow": allow, "deny": deny},
         assignments=tuple(assignments or ()),

@@ -150,7 +150,8 @@ class Transcript:
         match envelope.event:
             case ApprovalResolved(decision=decision, by=by, opinion=opinion):
                 tone: Tone = "quiet" if decision == "allow" else "warn"
-                self._print_clipped(tone, f"  {_prefix(envelope.step_id)}{approval_text(decision, by, opinion)}")
+                write = self._print_wrapped if opinion else self._print_clipped
+                write(tone, f"  {_prefix(envelope.step_id)}{approval_text(decision, by, opinion)}")
             case QuestionAnswered(answer=answer):
                 reply = f"answered: {line}" if (line := to_single_line(answer or "")) else "not answered"
                 self._print_clipped("quiet", f"  {_prefix(envelope.step_id)}{reply}")

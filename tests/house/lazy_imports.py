@@ -33,6 +33,7 @@ LAZY_MODULES: dict[str, str] = {
     "agent.app": "the REPL loads it after showing its prompt",
     "agent.run_scope": "loads with agent.app",
     "agent.assembly": "loads with agent.app",
+    "agent.aside": "only for /btw",
     "agent.model.local_server": "only if no model is set",
     "agent.execution.reviewer": "only if a reviewer model is set",
     "agent.model.name_check": "imports httpx; only when a model is named at the prompt",
