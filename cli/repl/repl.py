@@ -106,9 +106,12 @@ class Repl:
             self.ui.close()
 
     def add_commands(self, commands: Iterable[SlashCommand]) -> None:
-        """Add commands; one whose name is taken is ignored with a warning."""
+        """Add commands; one whose name is taken is ignored with a warning, unless it replaces a request of ours."""
         for command in commands:
-            if any(command.name == known.name for known in self.commands):
+            replaced = next((known for known in self.commands if known.name == command.name), None)
+            if replaced and replaced.is_replaceable:
+                self.commands = tuple(command if known is replaced else known for known in self.commands)
+            elif replaced:
                 self.warn(f"a command /{command.name} already exists; ignoring the new one")
             else:
                 self.commands = (*self.commands, command)
@@ -277,7 +280,7 @@ class Repl:
 
     def _open_app(self, request: QueuedRequest) -> "App":
         review = self._plan_review(request.submit.prompt) if request.is_reviewed else None
-        return self.state.open_app(self.queue.session_id, review, request.resumes)
+        return self.state.open_app(self.queue.session_id, review, request.resumes, approval_mode=request.approval_mode)
 
     def _plan_review(self, request: str) -> PlanReview:
         return PlanReview(
@@ -289,7 +292,8 @@ class Repl:
         )
 
     def _on_request_started(self, request: QueuedRequest) -> None:
-        self._run_mode = self.state.approval_mode
+        # A request with a mode of its own proposes nothing, and says nothing about the mode the user works in.
+        self._run_mode = "" if request.approval_mode else self.state.approval_mode
         if self._run_mode != PLAN_MODE:
             self.state.used_mode = self._run_mode or self.state.used_mode
         is_echoed, self._echoed_line = request.display_text == self._echoed_line, ""

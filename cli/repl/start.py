@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from agent.config.user_dirs import config_dir, data_dir, os_environ
 from agent.sessions.store import SessionStore
 from agent.version import VERSION
-from cli.repl.commands.builtin import COMMANDS, plugin_command, user_command
+from cli.repl.commands.builtin import COMMANDS, plugin_command
+from cli.repl.commands.request_commands import user_command
 from cli.repl.commands.session_commands import switch_to
 from cli.repl.commands.user_commands import load_user_commands
 from cli.repl.repl import Repl

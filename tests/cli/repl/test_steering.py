@@ -66,3 +66,20 @@ def test_stop_asks_which_of_several_steps_to_end(open_terminal: OpenTerminal) ->
     terminal.send(ENTER)
     terminal.wait_until(lambda: "cancelled" in step_statuses(terminal), "the step to stop")
     terminal.wait_for("✓ b Title of b")
+
+
+def test_the_list_of_steps_closes_with_its_run(open_terminal: OpenTerminal) -> None:
+    terminal = open_terminal(
+        plan(step("a"), step("b")),
+        step_reply("a", "a done", delay_ms=3000),
+        step_reply("b", "b done", delay_ms=3000),
+        composer_reply("Both."),
+    )
+    terminal.send_line("go")
+    terminal.wait_for("b Title of b")
+    terminal.send_line("/stop")
+    terminal.wait_for(WHICH_STEP)
+    terminal.wait_for("2 ok")
+    terminal.wait_gone(WHICH_STEP)
+    terminal.send("usable?")
+    terminal.wait_until(lambda: "> usable?" in terminal.window_text(), "the prompt")

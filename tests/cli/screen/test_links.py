@@ -31,7 +31,7 @@ def links(text: str, folder: Path, columns: int = 80, **environ: str) -> list[tu
         ({"TERM": "xterm-256color", "TERM_PROGRAM": "iTerm.app"}, True),
     ],
 )
-def test_only_known_terminals_get_links(environ: dict[str, str], is_supported: bool) -> None:  # noqa: FBT001
+def test_only_known_terminals_get_links(environ: dict[str, str], is_supported: bool) -> None:
     assert supports_links(environ) == is_supported
 
 

@@ -29,7 +29,7 @@ def test_other_terminals_and_users_who_want_none_get_no_title(term: str) -> None
 
 @pytest.mark.slow
 @pytest.mark.parametrize("is_wanted", [True, False])
-def test_the_title_shows_the_work_and_is_restored(open_terminal: OpenTerminal, is_wanted: bool) -> None:  # noqa: FBT001
+def test_the_title_shows_the_work_and_is_restored(open_terminal: OpenTerminal, is_wanted: bool) -> None:
     terminal = open_terminal(answer("Understood."), AGENT_TERMINAL_TITLE=str(is_wanted).lower())
     terminal.send_line("hello")
     terminal.wait_for("Understood.")
