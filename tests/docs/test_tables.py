@@ -39,8 +39,8 @@ def test_the_user_command_of_the_page_loads(tmp_path: Path) -> None:
     (tmp_path / "commands" / "explain.md").write_text(text)
     (command,) = load_user_commands(tmp_path, pytest.fail)
     assert (command.name, command.usage) == ("explain", "TEST")
-    assert command.help == "Review the changes of a branch."
-    assert command.expand("topic").startswith("Compare topic with main.")
+    assert command.help == "Explain a failing test."
+    assert command.expand("test_a").startswith("Run test_a. Say why")
 
 
 def test_every_flag_in_the_documentation_exists() -> None:
