@@ -33,6 +33,7 @@ PASTED_NOTE = "sent as a request because it was pasted; a special line starts wi
 CONFIRM_EXIT = "press Ctrl-C again or Ctrl-D to quit"
 SHELL_OUTPUT_NOTE = "output will be included in your next message"
 NOTHING_TO_STEER = "nothing is running; Enter sends your text as a request"
+NOT_ATTACHED_NOTE = "files are attached to requests only; the model can read them itself"
 _STEERING_HINT = "type a message for the running steps, then press Ctrl-S"
 
 
@@ -268,6 +269,8 @@ class Repl:
         is_accepted = self.queue.send(Steer(text=message))
         if is_accepted:
             self.print_line(sanitize(f"» {message}"), "strong")
+            if find_mentions(message, self.state.cwd).files:
+                self._print_quiet(NOT_ATTACHED_NOTE)
         return is_accepted
 
     def print_error(self, error: AgentError) -> None:

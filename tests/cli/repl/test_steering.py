@@ -3,6 +3,7 @@
 import pytest
 
 from cli.repl.commands.builtin import WHICH_STEP
+from cli.repl.repl import NOT_ATTACHED_NOTE
 from tests.cli.repl.terminal_session import ENTER, OpenTerminal, TerminalSession, ctrl
 from tests.cli.repl.test_conversation import events
 from tests.cli.terminal_user import composer_reply, one_step, plan, step, step_call, step_reply
@@ -32,10 +33,12 @@ def test_a_steering_message_reaches_the_step_before_its_next_turn(open_terminal:
 def test_a_steering_message_during_the_last_turn_is_not_lost(open_terminal: OpenTerminal) -> None:
     steered = step_reply("s1", "And in French: bonjour.")
     steered["match"] = {"step": "s1", "contains": "The user adds"}
-    terminal = open_terminal(*one_step(steered, step_reply("s1", "Hello.", delay_ms=1500)))
+    terminal = open_terminal(*one_step(steered, step_reply("s1", "Hello.", delay_ms=2500)))
+    (terminal.folder / "words.txt").touch()
     terminal.send_line("greet")
     terminal.wait_for("s1 Title of s1")
-    terminal.send("in French please" + ctrl("s"))
+    terminal.send("in French please, see @words.txt" + ctrl("s"))
+    terminal.wait_for(NOT_ATTACHED_NOTE)
     terminal.wait_for("And in French: bonjour.")
 
 
