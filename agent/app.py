@@ -14,7 +14,7 @@ from agent.model.budget import Budget, BudgetExhausted
 from agent.model.faults import ModelFault
 from agent.model.prices import PriceTable
 from agent.protocol.channel import Subscription
-from agent.protocol.commands import Answer, RunControl, SetLimits, Steer, StopStep, Submit
+from agent.protocol.commands import Answer, Detach, RunControl, SetLimits, Steer, StopStep, Submit
 from agent.protocol.events import ErrorRaised, RunCompleted, RunStarted, StepCounts
 from agent.protocol.masking import mask_strings
 from agent.run_scope import RunScope, open_scope
@@ -93,6 +93,9 @@ class App:
             case SetLimits():
                 context.budget.set_limits(max_tokens=command.max_tokens, max_budget_usd=command.max_budget_usd)
                 return True
+            case Detach():
+                context.questions.detach()
+                return True
             case _:
                 return context.questions.resolve(command)
 
@@ -111,6 +114,8 @@ class App:
         scope.record_request(submit.prompt)
         try:
             outcome = mask_strings(await self._run_guarded(submit), scope.redactor.redact)
+            if scope.deletes_files:
+                outcome = replace(outcome, artifacts=())
             plan_id = self._run.orchestrator.plan_id if self._run else None
             await self._channel.publish(run_completed(outcome, plan_id))
         finally:

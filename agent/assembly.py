@@ -37,9 +37,11 @@ from agent.sessions.lock import LockTimeout
 from agent.sessions.step_results import StepResultStore
 from agent.tool_setup import ToolEnvironment, ToolSetup, build_tools
 from agent.vocabulary import exit_codes
+from agent.vocabulary.errors import ConfigError
 from agent.vocabulary.plan import PLAN_TOOL, RESUMED, Plan
 from agent.vocabulary.unfinished import UnfinishedRun
 from agent.workspace.opening import Surroundings, prepare_opening
+from tooling.contract.action import Reviewer
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.tool import schema_name
 from tooling.files.blobs import BlobStore
@@ -52,6 +54,8 @@ UNKNOWN_CONTEXT_TOKENS = 32_000
 # Outputs are trimmed for models; without a model they are the answer.
 FULL_OUTPUT_CHARS = 100_000
 NO_APPROVAL_POSSIBLE = "{subject!r} needs approval, and no user is present"
+NO_REVIEWER = "approval mode review needs a reviewer model"
+_ASKING_MODES = ("ask", "auto-edit", "plan", "review")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,9 +127,10 @@ async def build_run(context: RunContext, submit: Submit) -> Run:
     memory = _open_memory(context, submit.prompt)
     opening = _prepare_opening(context) if context.needs_model(submit) and not unfinished else lambda: ""
     model = await _choose_model(context, submit) if context.needs_model(submit) else ""
-    tools = build_tools(_tool_environment(context, submit, memory, model))
     client = _build_router(context, model)
     metered = MeteredModel(client=client, budget=context.budget, channel=context.scope.channel, price=client.cost)
+    reviewer = _build_reviewer(context, metered, submit.prompt)
+    tools = build_tools(_tool_environment(context, submit, memory, model, reviewer))
     names = tuple(schema_name(schema) for schema in tools.executor.schemas())
     orchestrator = _build_orchestrator(context, tools, metered, client, names, model, unfinished)
     if context.settings.planning == "auto" and orchestrator.is_led(submit, unfinished):
@@ -170,7 +175,7 @@ def _prepare_opening(context: RunContext) -> Callable[[], str]:
             extra_dirs=scope.extra_dirs,
             allow_net=settings.allow_net,
             # In the mode yolo nothing is asked, and a host that nobody approved stays closed.
-            can_ask=context.options.is_user_present and settings.approval_mode in ("ask", "auto-edit", "plan"),
+            can_ask=context.options.is_user_present and settings.approval_mode in _ASKING_MODES,
             is_planning=settings.approval_mode == "plan",
         )
     )
@@ -210,7 +215,28 @@ def _open_memory(context: RunContext, request: str) -> RunMemory | None:
     )
 
 
-def _tool_environment(context: RunContext, submit: Submit, memory: RunMemory | None, model: str) -> ToolEnvironment:
+def _build_reviewer(context: RunContext, metered: MeteredModel, request: str) -> Reviewer | None:
+    """Return the reviewer, if a model is set for it; raises ConfigError if the approval mode needs one."""
+    settings, scope = context.settings, context.scope
+    if not settings.reviewer_model:
+        if settings.approval_mode == "review":
+            raise ConfigError(NO_REVIEWER, "set reviewer_model, for example with --set reviewer_model=PROVIDER/NAME")
+        return None
+    from agent.execution.reviewer import ModelReviewer
+
+    return ModelReviewer(
+        client=metered,
+        model=settings.reviewer_model,
+        request=request,
+        channel=scope.channel,
+        timeout_s=settings.reviewer_timeout_s,
+        redact=scope.redactor.redact,
+    )
+
+
+def _tool_environment(
+    context: RunContext, submit: Submit, memory: RunMemory | None, model: str, reviewer: Reviewer | None
+) -> ToolEnvironment:
     settings = context.settings
     if not context.needs_model(submit):
         settings = replace(settings, output_trim_chars=max(settings.output_trim_chars or 0, FULL_OUTPUT_CHARS))
@@ -226,6 +252,7 @@ def _tool_environment(context: RunContext, submit: Submit, memory: RunMemory | N
         ),
         on_sandbox_error=lambda error: context.interrupt(error.exit_code, error.message, error.hint),
         memory=memory,
+        reviewer=reviewer,
         context_tokens=lambda: context.prices.context_size(model),
         shared_backend=context.options.shared_backend,
     )
@@ -254,7 +281,12 @@ def _build_router(context: RunContext, model: str) -> ModelRouter:
         scope.channel.emit(WarningRaised(message=message))
 
     return ModelRouter(
-        replace(settings, model=model, planner_model=settings.planner_model if model else ""),
+        replace(
+            settings,
+            model=model,
+            planner_model=settings.planner_model if model else "",
+            composer_model=settings.composer_model if model else "",
+        ),
         prices=context.prices,
         record=context.options.record,
         replay=context.options.replay,
@@ -292,7 +324,10 @@ def _build_orchestrator(
         ),
         executor=lambda: _build_executor(context, tools, metered, model, cache, orchestrator.delegation),
         composer=Composer(
-            client=metered, channel=scope.channel, model=model, max_output_tokens=settings.max_output_tokens
+            client=metered,
+            channel=scope.channel,
+            model=settings.composer_model or model,
+            max_output_tokens=settings.max_output_tokens,
         ),
         dispatcher=dispatcher,
         channel=scope.channel,

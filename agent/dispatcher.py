@@ -17,7 +17,9 @@ class Dispatcher:
 
     def __init__(self, settings: Settings, tools: tuple[str, ...]) -> None:
         # It works as long as the run: the limits of the run apply.
-        self._lead = ExecutorProfile(name=LEAD, timeout_ms=_NO_LIMIT_MS, max_turns=settings.max_turns)
+        self._lead = ExecutorProfile(
+            name=LEAD, timeout_ms=_NO_LIMIT_MS, max_retries=settings.max_retries, max_turns=settings.max_turns
+        )
         self._profiles = _builtin_profiles(settings) | _configured_profiles(settings)
         for profile in self._profiles.values():
             for tool in profile.allowed_tools or ():
@@ -45,10 +47,16 @@ class Dispatcher:
 
 
 def _builtin_profiles(settings: Settings) -> dict[str, ExecutorProfile]:
-    turns = settings.max_turns
-    reviewer = ExecutorProfile(name="reviewer", allowed_tools=READ_ONLY_TOOLS, max_retries=1, max_turns=turns)
+    turns, retries = settings.max_turns, settings.max_retries
+    reviewer = ExecutorProfile(
+        name="reviewer", allowed_tools=READ_ONLY_TOOLS, max_retries=0 if retries == 0 else 1, max_turns=turns
+    )
     developer = ExecutorProfile(name="developer", allowed_tools=(), max_retries=0, max_turns=turns)
-    return {"default": ExecutorProfile(max_turns=turns), "reviewer": reviewer, "developer": developer}
+    return {
+        "default": ExecutorProfile(max_retries=retries, max_turns=turns),
+        "reviewer": reviewer,
+        "developer": developer,
+    }
 
 
 def _configured_profiles(settings: Settings) -> dict[str, ExecutorProfile]:
@@ -57,7 +65,7 @@ def _configured_profiles(settings: Settings) -> dict[str, ExecutorProfile]:
             name=name,
             allowed_tools=profile.allowed_tools,
             timeout_ms=int(profile.timeout_s * 1000),
-            max_retries=profile.max_retries,
+            max_retries=settings.max_retries if profile.max_retries is None else profile.max_retries,
             max_turns=settings.max_turns,
         )
         for name, profile in settings.step_profiles.items()

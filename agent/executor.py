@@ -66,6 +66,7 @@ async def _publish_shielded(publishing: Coroutine[None, None, None], response: E
 
 
 _BACKOFF_S, _JITTER_S = 0.6, 0.2
+_RETRIES = 2
 INTERRUPTED = "Interrupted."
 NO_INSTRUCTION = "The step has no instruction."
 
@@ -99,6 +100,10 @@ class _StepRun:
         """Return the time limit of all attempts together: a step can only shorten its profile's."""
         of_profile = self.profile.timeout_ms / 1000
         return min(self.step.timeout_s or of_profile, of_profile)
+
+    @property
+    def max_retries(self) -> int:
+        return _RETRIES if self.profile.max_retries is None else self.profile.max_retries
 
 
 class Executor:
@@ -234,7 +239,7 @@ class Executor:
             try:
                 return await self._attempt(work)
             except Exception as error:
-                if work.attempts > work.profile.max_retries or not is_transient(error):
+                if work.attempts > work.max_retries or not is_transient(error):
                     raise
                 warning = f"step {work.step.id}: {error}; retrying"
             await self._channel.publish(WarningRaised(message=warning), step_id=work.step.id, attempt=work.attempts)

@@ -24,8 +24,8 @@ from agent.execution.result.compose import (
     remove_unknown_citations,
 )
 from agent.execution.result.outcome_builder import OutcomeBuilder, partial_answer
+from agent.execution.result.run_status import failure_reason
 from agent.execution.step.control import StepControl
-from agent.execution.step.step_result import failure_reason
 from agent.model.budget import Budget, BudgetExhausted
 from agent.planning.graph import outline, topological_order
 from agent.planning.planner import Planner
@@ -307,7 +307,7 @@ class OrchestratorRunner:
         if task.plan and not (task.plan.needs_model or self._settings.replans_given_plans):
             return self._outcomes.build(list_outputs(results), plan)
         if exit_codes.BUDGET in {response.exit_code for response in effective}:
-            return self.early_outcome(exit_codes.BUDGET, failure_reason(effective, exit_codes.BUDGET) or "")
+            return self.early_outcome(exit_codes.BUDGET, failure_reason(effective, exit_codes.BUDGET))
         if not any(is_success(response.status) for _, response in results):
             # Failures are reported as errors: they must not pass for an answer.
             outcome = self._outcomes.build("", plan)
@@ -335,7 +335,7 @@ class OrchestratorRunner:
         others = [pair for pair in state.results if pair[0].id != LEAD]
         if lead and (is_success(lead.status) or lead.text):
             if self.delegation.was_mended(lead):
-                state.replaced |= {step.id for step, response in others if not is_success(response.status)}
+                state.replaced |= {step.id for step, response in others if response.status != "ok"}
             answer = remove_unknown_citations(lead.text, [step.id for step, _ in others]) if others else lead.text
         else:
             answer = join_results(others) if any(is_success(response.status) for _, response in others) else ""

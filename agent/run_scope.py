@@ -7,6 +7,7 @@ import uuid
 from datetime import UTC, datetime
 from pathlib import Path
 
+from agent.config.user_dirs import current_folder
 from agent.protocol.channel import Channel
 from agent.sessions.lock import LockTimeout, acquire_lock
 from agent.sessions.log.event_log import FileLog, last_seq
@@ -75,6 +76,11 @@ class RunScope:
         """Return whether commands run in a folder created for this session, not in one of the user's."""
         return self._location.cwd is None
 
+    @property
+    def deletes_files(self) -> bool:
+        """Return whether the working folder is deleted at the end of the run."""
+        return self.uses_session_workspace and not self.is_persistent
+
     def session(self) -> SessionRecord:
         """Return the summary of the session so far."""
         return read_session(self.folder)
@@ -142,7 +148,8 @@ def open_scope(
 
 
 def _existing_folder(path: Path) -> Path:
-    folder = path.expanduser().absolute()
+    folder = path.expanduser()
+    folder = folder if folder.is_absolute() else current_folder() / folder
     if not folder.is_dir():
         raise InputError(f"{path} is not an existing folder")
     return folder.resolve()

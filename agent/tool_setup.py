@@ -16,7 +16,7 @@ from agent.run_scope import RunScope
 from agent.version import VERSION
 from agent.vocabulary.errors import AgentError, ConfigError, SandboxError
 from tooling.approvals.policy import PolicyApprover
-from tooling.contract.action import Adjustment, Scope
+from tooling.contract.action import Adjustment, Reviewer, Scope
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.memory import Memory
 from tooling.jobs import BackgroundJobs
@@ -47,6 +47,7 @@ class ToolEnvironment:
     on_sandbox_error: Callable[[SandboxError], None]
     is_checked: bool = True
     memory: Memory | None = None
+    reviewer: Reviewer | None = None
     context_tokens: Callable[[], int | None] = lambda: None
     shared_backend: SharedBackend | None = None
 
@@ -163,6 +164,7 @@ def _policy(env: ToolEnvironment) -> PolicyApprover:
         deny=rules_for_folder(settings, folder, "deny"),
         on_approval=settings.on_approval,
         user=env.questions if env.is_user_present else None,
+        reviewer=env.reviewer,
         asks_for_edits=not env.scope.uses_session_workspace,
         only_reads=_only_reads,
         save_rules=lambda scope, rules: _save_rules(env, scope, rules),

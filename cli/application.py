@@ -8,9 +8,11 @@ from typing import Annotated
 
 import typer
 
-from agent.config.user_dirs import os_environ
+from agent.config.user_dirs import current_folder, os_environ
 from agent.version import VERSION
 from agent.vocabulary.errors import AgentError, UsageError
+from cli.exit import could_not_write
+from cli.messages.translate import translate, translate_help
 from tooling.contract.fast_dataclass import dataclass
 
 
@@ -74,7 +76,9 @@ def run_cli(arguments: list[str]) -> int:
     gc.freeze()
     gc.enable()
     try:
-        program(arguments, prog_name="agent")
+        command = typer.main.get_command(program)
+        translate_help(command)
+        command(arguments, prog_name="agent")
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 0
     except AgentError as error:
@@ -83,10 +87,18 @@ def run_cli(arguments: list[str]) -> int:
     except BrokenPipeError:
         return 0
     except OSError as error:
-        where = f"{error.filename}: " if error.filename else "could not write the output: "
-        show_error(AgentError(f"{where}{error.strerror}"))
-        return AgentError.exit_code
+        problem = _describe_os_error(error)
+        show_error(problem)
+        return problem.exit_code
     return 0
+
+
+def _describe_os_error(error: OSError) -> AgentError:
+    try:
+        current_folder()
+    except AgentError as problem:
+        return problem
+    return AgentError(f"{error.filename}: {error.strerror}" if error.filename else could_not_write("output", error))
 
 
 def _unknown_command(word: str) -> UsageError:
@@ -99,7 +111,7 @@ def _unknown_command(word: str) -> UsageError:
 def show_error(error: AgentError) -> None:
     """Print an error and its hint to stderr."""
     try:
-        text = f"error: {error.message}" + (f"\nhint: {error.hint}" if error.hint else "")
+        text = translate(f"error: {error.message}" + (f"\nhint: {error.hint}" if error.hint else ""))
         print(_wrap_for_terminal(text), file=sys.stderr)
     except OSError:
         # stderr is gone; the exit code still reports the error.

@@ -5,6 +5,8 @@ import io
 import os
 import sys
 
+from cli.exit import exit_process
+
 
 def main() -> None:
     """Run the command line and end the process with its exit code."""
@@ -17,14 +19,14 @@ def main() -> None:
 
 def _run() -> None:
     arguments = sys.argv[1:]
+    _open_closed_streams()
     if arguments == ["--version"]:
         from agent.version import VERSION
 
         sys.stdout.write(f"windlass {VERSION}\n")
-        sys.exit(0)
+        exit_process(0)
     # Nearly everything an import creates stays alive; collecting meanwhile costs 5 % of the start.
     gc.disable()
-    _open_closed_streams()
     _sanitize_streams()
     if not arguments and sys.stdin.isatty() and sys.stdout.isatty():
         from cli.run.early_prompt import early_prompt
@@ -33,8 +35,6 @@ def _run() -> None:
             exit_code = _run_cli(arguments)
     else:
         exit_code = _run_cli(arguments)
-    from cli.exit import exit_process
-
     exit_process(exit_code)
 
 
@@ -61,6 +61,7 @@ def _sanitize_streams() -> None:
 
 def _open_closed_streams() -> None:
     """Open closed streams on /dev/null; otherwise the next file opened would get their descriptor."""
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+    # Not writable in place of stdout: what should be written there is lost, and that is an error.
+    for name, mode, access in (("stdin", "r", os.O_RDWR), ("stdout", "w", os.O_RDONLY), ("stderr", "w", os.O_RDWR)):
         if getattr(sys, name) is None:
-            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
+            setattr(sys, name, os.fdopen(os.open(os.devnull, access), mode, encoding="utf-8"))

@@ -3,7 +3,17 @@
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
-from tooling.contract.action import USER, Action, Adjustment, ApprovalAnswer, Approver, Decision, Judge, Verdict
+from tooling.contract.action import (
+    REVIEWER,
+    USER,
+    Action,
+    Adjustment,
+    ApprovalAnswer,
+    Approver,
+    Decision,
+    Judge,
+    Verdict,
+)
 from tooling.contract.context import ExecCtx
 from tooling.contract.interceptor import Interceptor, PendingCall
 from tooling.contract.result import REFUSED, CallStatus, ToolResult, error_result
@@ -118,5 +128,5 @@ def _denial_message(answer: ApprovalAnswer, verdict: Verdict) -> str:
     reason = f": {verdict.reason}" if verdict.reason else ""
     remark = f" {answer.remark}" if answer.remark else ""
     later = " It was not run; continue with what does not depend on it." if answer.decision == "defer" else ""
-    by = "the user" if answer.by == USER else answer.by
+    by = {USER: "the user", REVIEWER: "the reviewer"}.get(answer.by, answer.by)
     return f"{verb} by {by}{reason}.{remark}{later}"

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast, get_origin
 
 from agent.config.origin import KeyPath, Origin, SettingValue
-from agent.config.user_file import PROFILES, parse_toml, parse_user_file, read_text, split_key
+from agent.config.user_file import PROFILES, has_references, parse_toml, parse_user_file, read_text, split_key
 from agent.config.values import find_setting, flatten, validate
 from agent.vocabulary.errors import ConfigError
 from tooling.files.atomic_write import write_atomic
@@ -54,6 +54,8 @@ def _parse_value(keys: KeyPath, text: str) -> object:
     inner = keys[2:] if keys[0] == PROFILES and len(keys) > 2 else keys
     if text.strip().lower() == _UNSET and (spec := find_setting(inner)) and not _is_table(spec.kind):
         return None
+    if has_references(inner, text) and find_setting(inner):
+        return text
     given = SettingValue(path=inner, value=text, origin=Origin(layer="file"), source="config set", is_text=True)
     value = validate(given).value
     if isinstance(value, Mapping):

@@ -1,8 +1,10 @@
 """Environment variables as a settings layer: AGENT_* for every setting, and the names providers document."""
 
 from collections.abc import Iterator, Mapping
+from typing import Literal
 
 from agent.config.origin import KeyPath, Origin, SettingValue
+from agent.config.user_dirs import FOLDER_VARIABLES
 from agent.config.values import setting_specs, validate_and_split
 from agent.vocabulary.errors import ConfigError
 from tooling.contract.json_codec import did_you_mean
@@ -10,13 +12,16 @@ from tooling.web.settings import SEARCH_VARIABLES
 
 _PREFIX = "AGENT_"
 # Known, but not settings.
-_RESERVED_VARIABLES = ("AGENT_CONFIG_DIR", "AGENT_SANDBOX", "AGENT_PROFILE")
+_RESERVED_VARIABLES = ("AGENT_PROFILE", *FOLDER_VARIABLES)
 
+OPENAI_MODEL, ANTHROPIC_MODEL = "OPENAI_MODEL", "ANTHROPIC_MODEL"
 # Every provider variable and the setting it fills. Weakest first: for the same setting, the later name wins.
 PROVIDER_VARIABLES: Mapping[str, KeyPath] = {
+    "ANTHROPIC_BASE_URL": ("api_bases", "anthropic"),
+    ANTHROPIC_MODEL: ("model",),
     "OPENAI_API_BASE": ("api_base",),
     "OPENAI_BASE_URL": ("api_base",),
-    "OPENAI_MODEL": ("model",),
+    OPENAI_MODEL: ("model",),
     "OPENAI_API_KEY": ("keys", "openai"),
     "ANTHROPIC_API_KEY": ("keys", "anthropic"),
     "OPENROUTER_API_KEY": ("keys", "openrouter"),
@@ -41,14 +46,21 @@ def key_variables(provider: str) -> tuple[str, ...]:
     return tuple(name for name, path in PROVIDER_VARIABLES.items() if path == ("keys", provider))[::-1]
 
 
-def read_environment(environ: Mapping[str, str]) -> tuple[SettingValue, ...]:
-    """Return the settings given by environment variables; an empty variable counts as unset."""
+def read_environment(
+    environ: Mapping[str, str], layer: Literal["environment", ".env"] = "environment"
+) -> tuple[SettingValue, ...]:
+    """Return the settings given by variables; an empty variable counts as unset."""
     return tuple(
-        value for name, path in _known_variables() if environ.get(name) for value in _read_variable(name, path, environ)
+        value
+        for name, path in _known_variables()
+        if environ.get(name)
+        for value in _read_variable(name, path, environ[name].strip(), layer)
     )
 
 
-def check_unknown_variables(environ: Mapping[str, str], *, strict: bool) -> tuple[str, ...]:
+def check_unknown_variables(
+    environ: Mapping[str, str], *, strict: bool, source: str = "environment"
+) -> tuple[str, ...]:
     """Return a warning about unknown AGENT_* variables, or raise ConfigError if `strict`."""
     # CI servers set AGENT_* variables of their own: they share one line and do not stop a run by default.
     known = [name for name, _ in _known_variables() if name.startswith(_PREFIX)] + list(_RESERVED_VARIABLES)
@@ -56,7 +68,7 @@ def check_unknown_variables(environ: Mapping[str, str], *, strict: bool) -> tupl
     if not unknown:
         return ()
     names = "; ".join(_with_suggestion(name, known) for name in unknown)
-    message = f"environment: unknown {'setting' if len(unknown) == 1 else 'settings'} {names}"
+    message = f"{source}: unknown {'setting' if len(unknown) == 1 else 'settings'} {names}"
     if strict:
         raise ConfigError(message, "unset them, or omit --strict-config")
     return (f"{message} (ignored)",)
@@ -75,8 +87,13 @@ def _known_variables() -> Iterator[tuple[str, KeyPath]]:
         yield f"{_PREFIX}{setting.upper()}", (setting,)
 
 
-def _read_variable(name: str, path: KeyPath, environ: Mapping[str, str]) -> tuple[SettingValue, ...]:
-    origin = Origin(layer="environment", where=name)
+def _read_variable(
+    name: str, path: KeyPath, value: str, layer: Literal["environment", ".env"]
+) -> tuple[SettingValue, ...]:
+    if name == ANTHROPIC_MODEL and not value.startswith(("claude-", "anthropic/")):
+        # Another name does not tell whose model it is.
+        value = f"anthropic/{value}"
+    origin = Origin(layer=layer, where=name)
     return validate_and_split(
-        SettingValue(path=path, value=environ[name], origin=origin, source=f"environment {name}", is_text=True)
+        SettingValue(path=path, value=value, origin=origin, source=f"{layer} {name}", is_text=True)
     )

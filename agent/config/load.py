@@ -1,13 +1,20 @@
-"""Settings in layers: defaults < user file < profile < environment < flags, each value with its origin."""
+"""Settings in layers: defaults < user file < profile < .env < environment < flags, each value with its origin."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
-from agent.config.environment import PROVIDER_VARIABLES, check_unknown_variables, read_environment
+from agent.config.env_file import ENV_FILE, EnvFile, expand, read_env_file
+from agent.config.environment import (
+    ANTHROPIC_MODEL,
+    OPENAI_MODEL,
+    PROVIDER_VARIABLES,
+    check_unknown_variables,
+    read_environment,
+)
 from agent.config.origin import DEFAULT, KeyPath, Origin, SettingValue
 from agent.config.secrets import collect_secrets
-from agent.config.settings import Settings
+from agent.config.settings import MODEL_SETTINGS, Settings
 from agent.config.user_dirs import config_dir as user_config_dir
 from agent.config.user_file import PROFILES, UserFile, read_user_file
 from agent.config.values import unflatten, validate, validate_and_split
@@ -65,6 +72,7 @@ _BARE_OVERRIDES = tuple(
     for name in ("memory", "project_notes")
 )
 _PROVIDERS = frozenset(path[1] for path in PROVIDER_VARIABLES.values() if path[0] == "keys")
+_OPENAI_BASE = ("api_bases", "openai")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,22 +96,32 @@ def load_settings(
     bare: bool = False,
 ) -> LoadedSettings:
     """Load the settings of a run, or raise ConfigError; `assignments` are the `key=value` texts of --set."""
-    path = (config_dir or user_config_dir(environ)) / "config.toml"
+    folder = config_dir or user_config_dir(environ)
+    path = folder / "config.toml"
     file = UserFile(profiles={}) if bare else read_user_file(path)
-    chosen = _profile_values(file, path, environ, profile, bare=bare)
-    warnings = (*file.warnings, *check_unknown_variables(environ, strict=strict))
-    merged = _by_path((*file.values, *chosen, *read_environment(environ)))
+    env_file = EnvFile(variables={}) if bare else read_env_file(folder / ENV_FILE)
+    added = {name: value for name, value in env_file.variables.items() if name not in environ}
+    variables = {**added, **environ}
+    chosen = _profile_values(file, path, variables, profile, bare=bare)
+    warnings = (
+        *file.warnings,
+        *env_file.warnings,
+        *check_unknown_variables(environ, strict=strict),
+        *check_unknown_variables(env_file.variables, strict=strict, source=str(folder / ENV_FILE)),
+    )
+    from_file = expand((*file.values, *chosen), variables)
+    merged = _by_path((*from_file, *read_environment(added, ".env"), *read_environment(environ)))
     if bare:
         merged |= _by_path(_BARE_OVERRIDES)
     merged |= _by_path(read_flags(flags or {}, assignments, below=merged))
-    _drop_misplaced_openai_base(merged)
+    _assign_openai_base(merged)
     _drop_overridden_reasoning(merged)
     settings = decode(Settings, unflatten({path: given.value for path, given in merged.items()}))
     return LoadedSettings(
         settings=settings,
         origins=_origins(merged),
         warnings=warnings,
-        secrets=collect_secrets(settings, environ),
+        secrets=collect_secrets(settings, variables),
     )
 
 
@@ -131,17 +149,23 @@ def _by_path(values: Sequence[SettingValue]) -> dict[KeyPath, SettingValue]:
     return {value.path: value for value in values}
 
 
-def _drop_misplaced_openai_base(merged: dict[KeyPath, SettingValue]) -> None:
-    """Drop a base URL set for OpenAI if the model belongs to another provider.
+def _assign_openai_base(merged: dict[KeyPath, SettingValue]) -> None:
+    """Keep a base URL set for OpenAI to OpenAI's models if another model belongs to another provider.
 
     Otherwise that provider's key would be sent to the wrong server.
     """
-    base, model = merged.get(("api_base",)), merged.get(("model",))
-    if base is None or model is None or base.origin.where not in PROVIDER_VARIABLES:
+    base = merged.get(("api_base",))
+    if base is None or base.origin.where not in PROVIDER_VARIABLES:
         return
-    provider = str(model.value).partition("/")[0]
-    if model.origin.where not in PROVIDER_VARIABLES and provider in _PROVIDERS - {"openai"}:
+    if any(map(_belongs_to_another_provider, filter(None, (merged.get((name,)) for name in MODEL_SETTINGS)))):
         del merged[("api_base",)]
+        merged[_OPENAI_BASE] = replace(base, path=_OPENAI_BASE)
+
+
+def _belongs_to_another_provider(model: SettingValue) -> bool:
+    if model.origin.where in (OPENAI_MODEL, ANTHROPIC_MODEL):
+        return model.origin.where == ANTHROPIC_MODEL
+    return str(model.value).partition("/")[0] in _PROVIDERS - {"openai"}
 
 
 def _drop_overridden_reasoning(merged: dict[KeyPath, SettingValue]) -> None:

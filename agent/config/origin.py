@@ -4,7 +4,7 @@ from typing import Literal, TypeAlias
 
 from tooling.contract.fast_dataclass import dataclass
 
-LayerName: TypeAlias = Literal["default", "file", "profile", "environment", "flag"]
+LayerName: TypeAlias = Literal["default", "file", "profile", ".env", "environment", "flag"]
 KeyPath: TypeAlias = tuple[str, ...]
 
 
@@ -26,13 +26,17 @@ DEFAULT = Origin(layer="default")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingValue:
-    """One value from one layer; errors name its `source`. `is_text` values are still to be parsed."""
+    """One value from one layer; errors name its `source`.
+
+    `is_text` values are still to be parsed, `has_references` values contain variables still to be replaced.
+    """
 
     path: KeyPath
     value: object
     origin: Origin
     source: str
     is_text: bool = False
+    has_references: bool = False
 
     @property
     def name(self) -> str:

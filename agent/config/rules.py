@@ -38,13 +38,14 @@ def all_rules(settings: Settings) -> tuple[CommandRule, ...]:
     return tuple(rules)
 
 
+def rules_in_folder(settings: Settings, folder: Path) -> tuple[CommandRule, ...]:
+    """Return the rules that apply in a folder."""
+    return tuple(rule for rule in all_rules(settings) if not rule.folder or folder.is_relative_to(rule.folder))
+
+
 def rules_for_folder(settings: Settings, folder: Path, effect: Effect) -> tuple[str, ...]:
     """Return the command prefixes of the rules that apply in a folder."""
-    return tuple(
-        rule.words
-        for rule in all_rules(settings)
-        if rule.effect == effect and (not rule.folder or folder.is_relative_to(rule.folder))
-    )
+    return tuple(rule.words for rule in rules_in_folder(settings, folder) if rule.effect == effect)
 
 
 def add_rule(config: Path, rule: CommandRule) -> bool:

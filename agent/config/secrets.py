@@ -19,6 +19,11 @@ def is_secret(path: KeyPath) -> bool:
     return bool(inner) and inner[0] in _SECRET_SETTINGS
 
 
+def is_secret_variable(name: str) -> bool:
+    """Return whether a variable of this name holds a key, token or password."""
+    return name.upper().endswith(_SECRET_SUFFIXES)
+
+
 def mask(value: str) -> str:
     """Return a key in displayable form: at most its last four characters."""
     if not value:
@@ -28,7 +33,7 @@ def mask(value: str) -> str:
 
 def collect_secrets(settings: Settings, environ: Mapping[str, str]) -> tuple[str, ...]:
     """Return the texts to redact from all output and storage, longest first."""
-    from_environ = (value for name, value in environ.items() if name.upper().endswith(_SECRET_SUFFIXES))
+    from_environ = (value for name, value in environ.items() if is_secret_variable(name))
     return _longest_first((settings.api_key, *settings.keys.values(), *from_environ))
 
 

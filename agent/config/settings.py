@@ -12,7 +12,9 @@ ReplanPolicy: TypeAlias = Literal["surprise", "always", "never"]
 WebReader: TypeAlias = Literal["off", "fallback", "always"]
 Vision: TypeAlias = Literal["auto", "yes", "no"]
 Reasoning: TypeAlias = Literal["off", "low", "medium", "high"]
-ApprovalMode: TypeAlias = Literal["ask", "auto-edit", "never", "yolo", "plan"]
+# The settings that name a model.
+MODEL_SETTINGS = ("model", "planner_model", "composer_model", "reviewer_model")
+ApprovalMode: TypeAlias = Literal["ask", "auto-edit", "never", "yolo", "plan", "review"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +53,7 @@ class ProfileSettings:
 
     allowed_tools: Annotated[tuple[str, ...] | None, "tools that steps may use; all if unset"] = None
     timeout_s: Annotated[float, "time limit for one attempt of a step", _POSITIVE] = 600.0
-    max_retries: Annotated[int, "retries after a transient failure", Limits(ge=0)] = 2
+    max_retries: Annotated[int | None, "like `max_retries`, for steps with this profile", Limits(ge=0)] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +61,10 @@ class ModelSettings:
     """Settings that apply to one model only."""
 
     reasoning: Annotated[Reasoning | None, "how much this model reasons; `reasoning` if unset"] = None
+    input_price: Annotated[float | None, "USD per million tokens sent; the list price if unset", Limits(ge=0)] = None
+    output_price: Annotated[float | None, "USD per million tokens received; the list price if unset", Limits(ge=0)] = (
+        None
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,9 +81,12 @@ class Settings:
 
     model: Annotated[str, "model for steps and answers, as provider/name"] = ""
     planner_model: Annotated[str, "model for planning; `model` if unset"] = ""
+    composer_model: Annotated[str, "model for the final answer of a plan; `model` if unset"] = ""
+    reviewer_model: Annotated[str, "model that gives an opinion on what needs approval; none if unset"] = ""
     api_base: Annotated[str, "base URL of an OpenAI-compatible server"] = ""
     api_key: Annotated[str, "API key for `api_base`; the provider's own key if unset"] = ""
     keys: Annotated[Mapping[str, str], "API keys by provider"] = field(default_factory=dict)
+    api_bases: Annotated[Mapping[str, str], "base URLs by provider, instead of its own"] = field(default_factory=dict)
     vision: Annotated[Vision, "whether the model sees images; auto: unless it is known not to"] = "auto"
     temperature: Annotated[
         float | None, "sampling temperature; the provider's default if unset", Limits(ge=0, le=2)
@@ -92,6 +101,11 @@ class Settings:
     connect_timeout_s: Annotated[float, "time limit for connecting to the provider", _POSITIVE] = 10.0
     first_byte_timeout_s: Annotated[float, "time limit for the first byte of a reply", _POSITIVE] = 120.0
     chunk_timeout_s: Annotated[float, "time limit between two chunks of a reply", _POSITIVE] = 60.0
+    max_retries: Annotated[
+        int | None,
+        "at most this many retries of a request or step after a transient failure; if unset, depends on the failure",
+        Limits(ge=0),
+    ] = None
     backend: Annotated[Literal["sandbox", "host"], "where commands run"] = "sandbox"
     allow_net: Annotated[tuple[str, ...], "hosts that commands and web tools may reach; .example.org is a domain"] = ()
     deny_net: Annotated[tuple[str, ...], "hosts that commands and web tools may never reach"] = ()
@@ -103,6 +117,7 @@ class Settings:
     deny: Annotated[tuple[str, ...], "command prefixes that never run"] = ()
     projects: Annotated[Mapping[str, ProjectRules], "rules by folder"] = field(default_factory=dict)
     approval_timeout_s: Annotated[float, "time after which an unanswered approval is denied", _POSITIVE] = 600.0
+    reviewer_timeout_s: Annotated[float, "time limit for the opinion of `reviewer_model`", _POSITIVE] = 30.0
     concurrency: Annotated[int, "maximum steps running at the same time", _COUNT] = 32
     max_steps: Annotated[int, "maximum steps in a plan", _COUNT] = 50
     max_turns: Annotated[int, "maximum model turns in a step", _COUNT] = 50
@@ -151,6 +166,7 @@ class Settings:
         float | None, "time limit for one search request; the provider's default if unset", _POSITIVE
     ] = None
     editing_mode: Annotated[Literal["emacs", "vi"], "key bindings of the interactive prompt"] = "emacs"
+    language: Annotated[str, "language of messages and help, such as ru; English if unset"] = ""
     theme: Annotated[Literal["auto", "dark", "light"], "colors for light or dark backgrounds; auto reads COLORFGBG"] = (
         "auto"
     )

@@ -1,10 +1,11 @@
 """Settings as rows for display: name, value with secrets masked, origin."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from agent.config.load import LoadedSettings
 from agent.config.origin import DEFAULT, Origin
 from agent.config.secrets import is_secret, mask
+from agent.config.user_dirs import data_path, data_variable
 from agent.config.user_file import split_key
 from agent.config.values import flatten, setting_specs
 from agent.vocabulary.errors import ConfigError
@@ -38,9 +39,18 @@ def setting_rows(loaded: LoadedSettings) -> tuple[SettingRow, ...]:
     """Return all settings in the order of the table, secrets masked."""
     plain = encode(loaded.settings)
     return tuple(
-        SettingRow(name=".".join(path), value=_mask_secret(path, value), origin=_origin(path, loaded.origins))
+        SettingRow(
+            name=".".join(path), value=_mask_secrets(path, value, loaded.secrets), origin=_origin(path, loaded.origins)
+        )
         for path, value in flatten(plain if isinstance(plain, Mapping) else {}).items()
     )
+
+
+def data_folder_row(environ: Mapping[str, str]) -> SettingRow:
+    """Return the folder of sessions and memory, which only the environment can choose."""
+    variable = data_variable(environ)
+    origin = Origin(layer="environment", where=variable) if variable else DEFAULT
+    return SettingRow(name="data", value=str(data_path(environ)), origin=origin)
 
 
 def find_row(loaded: LoadedSettings, name: str) -> SettingRow:
@@ -59,8 +69,17 @@ def find_row(loaded: LoadedSettings, name: str) -> SettingRow:
     raise ConfigError(f"unknown setting {name}", LIST_HINT)
 
 
-def _mask_secret(path: tuple[str, ...], value: object) -> object:
-    return mask(value) if is_secret(path) and isinstance(value, str) else value
+def _mask_secrets(path: tuple[str, ...], value: object, secrets: Sequence[str]) -> object:
+    if isinstance(value, list):
+        return [_mask_secrets(path, item, secrets) for item in value]
+    if not isinstance(value, str):
+        return value
+    if is_secret(path):
+        return mask(value)
+    # A variable may put a secret anywhere, such as into a URL.
+    for secret in secrets:
+        value = value.replace(secret, mask(secret))
+    return value
 
 
 def _origin(path: tuple[str, ...], origins: Mapping[str, Origin]) -> Origin:

@@ -5,9 +5,14 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from agent.vocabulary.errors import ConfigError
+from agent.vocabulary.errors import ConfigError, InputError
 
 _APP = "agent"
+# The variables that choose the data folder, the preferred one first.
+_DATA_VARIABLES = ("AGENT_SANDBOX", "AGENT_SANDBOX_ROOT")
+# They say where everything else is read from, so they cannot be set there.
+FOLDER_VARIABLES = ("AGENT_CONFIG_DIR", *_DATA_VARIABLES)
+NO_CURRENT_FOLDER = "the current folder no longer exists"
 # Annotated because mypy treats sys.platform as a constant and reports other platforms as unreachable.
 _PLATFORM: str = sys.platform
 
@@ -15,6 +20,14 @@ _PLATFORM: str = sys.platform
 def os_environ() -> Mapping[str, str]:
     """Return a copy of the process environment."""
     return dict(os.environ)
+
+
+def current_folder() -> Path:
+    """Return the current folder. Raises InputError if it was deleted."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError as error:
+        raise InputError(NO_CURRENT_FOLDER, "change to another one, or name one with -C DIR") from error
 
 
 def config_dir(environ: Mapping[str, str]) -> Path:
@@ -49,13 +62,18 @@ def data_dir(environ: Mapping[str, str]) -> Path:
 
 def data_path(environ: Mapping[str, str]) -> Path:
     """Return the folder of sessions and memory, which may not exist."""
-    if chosen := environ.get("AGENT_SANDBOX"):
-        return _absolute(chosen, environ)
+    if variable := data_variable(environ):
+        return _absolute(environ[variable], environ)
     if _PLATFORM == "linux":
         return _xdg(environ, "XDG_DATA_HOME", ".local/share")
     import platformdirs
 
     return platformdirs.user_data_path(_APP, appauthor=False)
+
+
+def data_variable(environ: Mapping[str, str]) -> str:
+    """Return the variable that chooses the data folder; empty if none does."""
+    return next(filter(environ.get, _DATA_VARIABLES), "")
 
 
 def _xdg(environ: Mapping[str, str], variable: str, below_home: str) -> Path:

@@ -2,6 +2,7 @@
 
 import stat
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from agent.config.origin import KeyPath, LayerName, Origin, SettingValue
@@ -12,6 +13,8 @@ from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import did_you_mean
 
 PROFILES = "profile"
+# Rules are commands: `${VAR}` in them is the shell's.
+_COMMANDS = ("allow", "deny", "projects")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,14 +32,20 @@ def read_user_file(path: Path) -> UserFile:
     if text is None:
         return UserFile(profiles={})
     found = parse_user_file(text, path)
-    has_keys = any(is_secret(value.path) for values in (found.values, *found.profiles.values()) for value in values)
-    if has_keys and _is_readable_by_others(path):
-        warning = f"{path} contains API keys and is readable by other users; run: chmod 600 {path}"
-        return UserFile(values=found.values, profiles=found.profiles, warnings=(warning,))
+    values = [value for values in (found.values, *found.profiles.values()) for value in values]
+    has_keys = any(is_secret(value.path) and not value.has_references for value in values)
+    if has_keys and is_readable_by_others(path):
+        return UserFile(values=found.values, profiles=found.profiles, warnings=(readable_warning(path),))
     return found
 
 
-def _is_readable_by_others(path: Path) -> bool:
+def readable_warning(path: Path) -> str:
+    """Return the warning about a file with keys that others can read."""
+    return f"{path} contains API keys and is readable by other users; run: chmod 600 {path}"
+
+
+def is_readable_by_others(path: Path) -> bool:
+    """Return whether other users may read a file."""
     try:
         return bool(stat.S_IMODE(path.stat().st_mode) & 0o077)
     except OSError:
@@ -45,6 +54,8 @@ def _is_readable_by_others(path: Path) -> bool:
 
 def read_text(path: Path) -> str | None:
     """Return the text of a settings file, None if there is none, or raise ConfigError."""
+    if path.is_fifo():
+        raise ConfigError(f"cannot read {path}: it is a named pipe")
     try:
         return path.read_bytes().decode()
     except FileNotFoundError:
@@ -92,8 +103,17 @@ def _read_table(
         where = f"{path.name}{suffix}"
         origin = Origin(layer=layer, where=f"{profile} ({where})" if profile else where)
         _check_known(key[0], f"{path}{suffix}", is_profile=bool(profile))
-        found.append(validate(SettingValue(path=key, value=value, origin=origin, source=f"{path}{suffix}")))
+        setting = SettingValue(path=key, value=value, origin=origin, source=f"{path}{suffix}")
+        # Variables are replaced when the value is used: one that is not set must not break other profiles.
+        found.append(replace(setting, has_references=True) if has_references(key, value) else validate(setting))
     return tuple(found)
+
+
+def has_references(path: KeyPath, value: object) -> bool:
+    """Return whether the value of a setting contains variables to be replaced."""
+    if isinstance(value, list):
+        return any(has_references(path, item) for item in value)
+    return isinstance(value, str) and "${" in value and path[0] not in _COMMANDS
 
 
 def _check_known(name: str, source: str, *, is_profile: bool) -> None:

@@ -171,5 +171,6 @@ def _check_limits(setting: SettingValue, value: object) -> None:
     spec = find_setting(setting.path)
     if spec and spec.limits and value is not None and not spec.limits.allows(float(str(value))):
         raise ConfigError(f"{setting.source}: {setting.name}: expected {spec.limits}, got {value}")
-    if setting.path in _URL_SETTINGS and value and not str(value).startswith(("http://", "https://")):
+    is_url = setting.path in _URL_SETTINGS or setting.path[0] == "api_bases"
+    if is_url and isinstance(value, str) and value and not str(value).startswith(("http://", "https://")):
         raise ConfigError(f"{setting.source}: {setting.name}: {NOT_A_URL}")

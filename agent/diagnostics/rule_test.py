@@ -4,19 +4,16 @@ import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Literal, TypeAlias
 
-from agent.config.rules import rules_for_folder
 from agent.config.settings import Settings
+from agent.diagnostics.treatment import Treatment, treat_command
 from agent.protocol.events import ApprovalRequested, ApprovalResolved, RunStarted, ToolCompleted, ToolStarted
 from agent.sessions.log.event_log import read_events
-from tooling.approvals.policy import PolicyApprover
-from tooling.contract.action import Action, Decision
+from tooling.contract.action import Action
 from tooling.contract.context import ExecCtx
 from tooling.contract.fast_dataclass import dataclass
 from tooling.safety.action_judge import ActionJudge
 
-Treatment: TypeAlias = Literal["allow", "ask", "deny", "block"]
 _NO_ID = uuid.UUID(int=0)
 
 
@@ -93,13 +90,5 @@ def _past_treatment(status: str, *, was_asked: bool) -> Treatment:
 def _current_treatment(past: PastCommand, settings: Settings) -> tuple[Treatment, str]:
     ctx = ExecCtx(user_id=_NO_ID, task_id=_NO_ID, working_dir=past.cwd)
     action = Action(tool="run_command", effect="execute", subject=past.command, cwd=past.cwd)
-    verdict = ActionJudge().judge(action, ctx)
-    if verdict.decision is Decision.BLOCK:
-        return "block", verdict.reason
-    policy = PolicyApprover(
-        allow=rules_for_folder(settings, past.cwd, "allow"), deny=rules_for_folder(settings, past.cwd, "deny")
-    )
-    answer = policy.decide(action, verdict)
-    if answer is None:
-        return "ask", verdict.reason
-    return ("allow", "") if answer.decision == "allow" else ("deny", answer.remark)
+    now = treat_command(past.command, ActionJudge().judge(action, ctx), past.cwd, settings, mode="ask")
+    return now.treatment, now.reason

@@ -5,17 +5,19 @@ import secrets
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from agent.protocol.channel import Channel
-from agent.protocol.commands import Answer, AnswerQuestion, ResolveApproval
+from agent.protocol.commands import Answer, AnswerQuestion, Detach, ResolveApproval
 from agent.protocol.events import ApprovalRequested, ApprovalResolved, QuestionAnswered, QuestionAsked
 from tooling.approvals.rule_text import suggest_rules
-from tooling.contract.action import USER, Action, ApprovalAnswer, Approver, Verdict
+from tooling.contract.action import REVIEWER, USER, Action, ApprovalAnswer, Approver, Verdict
 from tooling.contract.context import ExecCtx
 from tooling.contract.question import Question
 
-# `by` of the denial when the user gave no answer in time.
+# `by` of the denial when the user gave no answer in time, or can give none any more.
 TIMEOUT = "timeout"
+DETACHED = "the end of the input"
 
 
 class PendingQuestions:
@@ -25,7 +27,7 @@ class PendingQuestions:
         self._channel = channel
         self._timeout_s = timeout_s
         self._is_user_present = is_present
-        self._pending: dict[str, asyncio.Future[Answer]] = {}
+        self._pending: dict[str, asyncio.Future[Answer | Detach]] = {}
         self._waited: dict[str, float] = {}
         self._waiting_since: dict[str, list[float]] = {}
         self._on_wait_start: Callable[[str], None] = lambda step_id: None
@@ -49,13 +51,21 @@ class PendingQuestions:
         waiting.set_result(command)
         return True
 
+    def detach(self) -> None:
+        """End the wait for all answers, also for those to come."""
+        self._is_user_present = False
+        for waiting in self._pending.values():
+            if not waiting.done():
+                waiting.set_result(Detach())
+        self._pending.clear()
+
     async def ask(self, question: Question, ctx: ExecCtx) -> str | None:
         """Ask a question; None if no user is present."""
         question_id = f"q-{secrets.token_hex(4)}"
         asked = QuestionAsked(question_id=question_id, question=question.text, options=question.options)
         waiting = self._add_pending(question_id) if self._is_user_present else None
         await self._channel.publish(asked, step_id=ctx.step_id, attempt=ctx.attempt)
-        command: Answer | None = None
+        command: Answer | Detach | None = None
         if waiting:
             with self._count_waiting(ctx.step_id):
                 command = await waiting
@@ -90,7 +100,7 @@ class PendingQuestions:
             if not since:
                 self._on_wait_end(step_id)
 
-    async def _wait_for_decision(self, approval_id: str, waiting: asyncio.Future[Answer]) -> ApprovalAnswer:
+    async def _wait_for_decision(self, approval_id: str, waiting: asyncio.Future[Answer | Detach]) -> ApprovalAnswer:
         try:
             async with asyncio.timeout(self._timeout_s):
                 command = await waiting
@@ -98,7 +108,8 @@ class PendingQuestions:
             self._pending.pop(approval_id, None)
             remark = f"No answer within {self._timeout_s:g} s."
             return ApprovalAnswer(decision="deny", by=TIMEOUT, remark=remark)
-        assert isinstance(command, ResolveApproval)
+        if not isinstance(command, ResolveApproval):
+            return ApprovalAnswer(decision="deny", by=DETACHED, remark="Nobody can answer any more.")
         return ApprovalAnswer(
             decision=command.decision,
             by=USER,
@@ -107,14 +118,20 @@ class PendingQuestions:
             command=command.command,
         )
 
-    def _add_pending(self, answer_id: str) -> asyncio.Future[Answer]:
-        waiting: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self._pending[answer_id] = waiting
+    def _add_pending(self, answer_id: str) -> asyncio.Future[Answer | Detach]:
+        waiting: asyncio.Future[Answer | Detach] = asyncio.get_running_loop().create_future()
+        if self._is_user_present:
+            self._pending[answer_id] = waiting
+        else:
+            waiting.set_result(Detach())
         return waiting
 
 
 class ReportingApprover:
-    """Publishes what a policy refuses without asking anyone, as a request and its decision, unless that is expected."""
+    """Publishes what a policy refuses without asking anyone, as a request and its decision, unless that is expected.
+
+    The same goes for everything that the reviewer decides.
+    """
 
     def __init__(self, *, policy: Approver, channel: Channel, on_fail: Callable[[str], None]) -> None:
         self._policy = policy
@@ -124,9 +141,10 @@ class ReportingApprover:
     async def approve(self, action: Action, verdict: Verdict, ctx: ExecCtx) -> ApprovalAnswer:
         """Return the decision of the policy; `on_fail` is called if it ends the run."""
         answer = await self._policy.approve(action, verdict, ctx)
-        if answer.decision == "allow" or answer.by in (USER, TIMEOUT) or not answer.is_failure:
+        is_expected = answer.decision == "allow" and answer.by != REVIEWER
+        if is_expected or answer.by in (USER, TIMEOUT, DETACHED) or not answer.is_failure:
             return answer
-        requested = approval_requested(action, verdict, ctx)
+        requested = approval_requested(action, replace(verdict, opinion=answer.opinion), ctx, is_decided=True)
         for event in (requested, approval_resolved(requested, answer)):
             await self._channel.publish(event, step_id=ctx.step_id, attempt=ctx.attempt)
         if answer.decision == "fail":
@@ -134,7 +152,9 @@ class ReportingApprover:
         return answer
 
 
-def approval_requested(action: Action, verdict: Verdict, ctx: ExecCtx) -> ApprovalRequested:
+def approval_requested(
+    action: Action, verdict: Verdict, ctx: ExecCtx, *, is_decided: bool = False
+) -> ApprovalRequested:
     """Return the event that asks for a decision; its id names the one call it is about."""
     return ApprovalRequested(
         approval_id=f"a-{ctx.call_id}",
@@ -145,12 +165,20 @@ def approval_requested(action: Action, verdict: Verdict, ctx: ExecCtx) -> Approv
         tool=action.tool,
         involves=verdict.involves or None,
         diff=(action.preview() or None) if action.preview else None,
+        opinion=verdict.opinion,
+        decided=is_decided,
     )
 
 
 def approval_resolved(requested: ApprovalRequested, answer: ApprovalAnswer) -> ApprovalResolved:
     """Return the event of the decision."""
-    return ApprovalResolved(approval_id=requested.approval_id, decision=answer.decision, by=answer.by, rule=answer.rule)
+    return ApprovalResolved(
+        approval_id=requested.approval_id,
+        decision=answer.decision,
+        by=answer.by,
+        rule=answer.rule,
+        opinion=answer.opinion if answer.by == REVIEWER else None,
+    )
 
 
 def _suggested_rule(action: Action, verdict: Verdict) -> str:

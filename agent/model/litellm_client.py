@@ -3,10 +3,12 @@
 import asyncio
 import gc
 import os
+import sys
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
+from types import ModuleType
 from typing import Protocol
 
 from agent.config.settings import Settings
@@ -22,6 +24,7 @@ from tooling.contract.fast_dataclass import dataclass
 
 # Exceptions of the library's own bugs: its adapters parse replies carelessly.
 _LIBRARY_BUGS = (ValueError, TypeError, LookupError, AttributeError, ImportError, OSError, EOFError, RuntimeError)
+_GATEWAY_MODULE = "litellm.responses.mcp.litellm_proxy_mcp_handler"
 
 
 class Chunk(Protocol):
@@ -93,7 +96,8 @@ class LitellmClient:
     async def _send(self, library: Library, request: ModelRequest, endpoint: Endpoint) -> AsyncIterator[Chunk]:
         body = openai_wire.body(request, endpoint)
         # RetryingClient does the retries: it knows the fault table and what was already streamed.
-        options = {"api_key": endpoint.key or None, "num_retries": 0, "max_retries": 0, "drop_params": True}
+        options: dict[str, object] = {"num_retries": 0, "max_retries": 0, "drop_params": True}
+        options |= {"api_key": endpoint.key or None, "api_base": endpoint.base_url or None}
         limit = self._settings.connect_timeout_s + self._settings.first_byte_timeout_s
         with _map_errors(library, endpoint, "first_byte"):
             async with asyncio.timeout(limit):
@@ -149,8 +153,11 @@ def import_litellm() -> Library:
         if was_enabled:
             gc.enable()
     _silence()
+    _replace_gateway()
     litellm.suppress_debug_info = True
     litellm.telemetry = False
+    # Counting the tokens of a Llama model, it would download a tokenizer.
+    litellm.disable_hf_tokenizer_download = True
     return Library(
         complete=litellm.acompletion,
         errors=(openai.OpenAIError, httpx.HTTPError, BudgetExceededError),
@@ -166,3 +173,24 @@ def _silence() -> None:
         logger.handlers.clear()
         logger.addHandler(logging.NullHandler())
         logger.propagate = False
+
+
+class _NoGateway:
+    """Stands in for litellm's gateway to MCP servers: no tool of a request belongs to it."""
+
+    @staticmethod
+    def should_use_litellm_mcp_gateway(tools: object) -> bool:
+        return False
+
+    # Its name in litellm 1.90 and before.
+    _should_use_litellm_mcp_gateway = should_use_litellm_mcp_gateway
+
+
+def _replace_gateway() -> None:
+    """Keep litellm from importing its gateway, which it does for every request with tools.
+
+    The gateway needs the optional package `mcp`, and another version of it than our own client for MCP servers.
+    """
+    stand_in = ModuleType(_GATEWAY_MODULE)
+    stand_in.__dict__["LiteLLM_Proxy_MCP_Handler"] = _NoGateway
+    sys.modules[_GATEWAY_MODULE] = stand_in

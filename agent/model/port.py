@@ -12,7 +12,7 @@ from tooling.contract.fast_dataclass import dataclass
 
 # Model and usage → cost in USD, None if unknown.
 CostFunction: TypeAlias = Callable[[str, Usage], float | None]
-Purpose: TypeAlias = Literal["planner", "lead", "step", "composer", "memory", "repair", "summary"]
+Purpose: TypeAlias = Literal["planner", "lead", "step", "composer", "memory", "repair", "summary", "reviewer", "aside"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +30,8 @@ class ModelRequest:
     max_output_tokens: int | None = None
     temperature: float | None = None
     reasoning: Reasoning | None = None
+    # At most this many repetitions after faults; None: what the settings say.
+    max_retries: int | None = None
     # Requests that share a beginning share this key, such as the session's id.
     cache_key: str | None = None
     image_data: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)

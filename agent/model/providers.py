@@ -1,5 +1,6 @@
 """The table of providers, and resolving a model name to an endpoint."""
 
+from collections.abc import Mapping
 from dataclasses import field
 from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
@@ -108,6 +109,9 @@ _BY_NAME: dict[str, Provider] = {
 }
 
 
+_OPENAI = _BY_NAME["openai"]
+
+
 def get_provider(name: str) -> Provider:
     """Return a provider by name or alias, GENERIC if it is not in the table."""
     return _BY_NAME.get(name, GENERIC)
@@ -117,24 +121,38 @@ def resolve(model: str, settings: Settings) -> Endpoint:
     """Return the endpoint for `model`, or raise ModelFault if its key is missing."""
     prefix, slash, rest = model.partition("/")
     named = _BY_NAME.get(prefix) if slash and rest else None
-    if settings.api_base and (named is None or named.is_local or named.name in ("openai", "anthropic")):
-        return _resolve_at_api_base(model if named is None else rest, named, settings)
+    name = rest if named else model
     provider = named or _find_by_model_prefix(model)
+    if provider is None and not slash and settings.api_bases.get(_OPENAI.name):
+        provider = _OPENAI
+    if provider and (own_base := _find_for(provider, settings.api_bases)):
+        key = _find_for(provider, settings.keys) or settings.api_key
+        return _build_endpoint(provider, base_url=_own_base_url(provider, own_base), key=key, model=name)
+    if settings.api_base and (named is None or named.is_local or named.name in ("openai", "anthropic")):
+        return _resolve_at_api_base(name, named, settings)
     if provider is None:
         key = settings.keys.get(prefix, "") or settings.api_key
-        return Endpoint(provider=prefix if slash else "", wire="litellm", base_url="", key=key, model=model)
-    key = _find_key(provider, settings) or settings.api_key
+        base_url = settings.api_bases.get(prefix, "")
+        return Endpoint(provider=prefix if slash else "", wire="litellm", base_url=base_url, key=key, model=model)
+    key = _find_for(provider, settings.keys) or settings.api_key
     if provider.needs_key and not key:
         raise ModelFault("missing", f"set {provider.key_variables[0]} to use {model}")
-    return _build_endpoint(provider, base_url=provider.base_url, key=key, model=rest if named else model)
+    return _build_endpoint(provider, base_url=provider.base_url, key=key, model=name)
 
 
 def _resolve_at_api_base(model: str, named: Provider | None, settings: Settings) -> Endpoint:
     # A model name without prefix does not tell the wire format: `api_base` is OpenAI-compatible unless the prefix is
-    # `anthropic/`. Keys of other providers must not be sent there.
+    # `anthropic/`, and takes OpenAI's key like all programs that know OPENAI_BASE_URL. Keys of other providers must
+    # not be sent there.
     provider = named or GENERIC
-    key = settings.api_key or _find_key(provider, settings)
+    key = settings.api_key or _find_for(named or _OPENAI, settings.keys)
     return _build_endpoint(provider, base_url=_normalize_base_url(settings.api_base), key=key, model=model)
+
+
+def _own_base_url(provider: Provider, api_base: str) -> str:
+    base = _normalize_base_url(api_base)
+    # Anthropic's clients take a base URL without the version, whatever its path.
+    return base if provider.wire != "anthropic" or base.endswith("/v1") else f"{base}/v1"
 
 
 def _normalize_base_url(api_base: str) -> str:
@@ -166,5 +184,6 @@ def _find_by_model_prefix(model: str) -> Provider | None:
     )
 
 
-def _find_key(provider: Provider, settings: Settings) -> str:
-    return next((settings.keys[name] for name in (provider.name, *provider.aliases) if settings.keys.get(name)), "")
+def _find_for(provider: Provider, values: Mapping[str, str]) -> str:
+    """Return the value of a table by provider; empty if it has none."""
+    return next((values[name] for name in (provider.name, *provider.aliases) if values.get(name)), "")

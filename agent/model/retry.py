@@ -22,15 +22,18 @@ class RetryingClient:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         jitter: Callable[[], float] = random.random,
         on_retry: OnRetry | None = None,
+        max_retries: int | None = None,
     ) -> None:
         self._inner = inner
         self._sleep = sleep
         self._jitter = jitter
         self._on_retry = on_retry
+        self._max_retries = max_retries
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
         """Yield fragments, then exactly one ModelReply; after StreamRestarted, discard earlier fragments."""
         retries: Counter[FaultKind] = Counter()
+        limit = self._max_retries if request.max_retries is None else request.max_retries
         while True:
             has_fragments = False
             try:
@@ -41,7 +44,7 @@ class RetryingClient:
                 return
             except ModelFault as fault:
                 wait = self._backoff(fault, retries[fault.kind])
-                if wait is None:
+                if wait is None or (limit is not None and retries.total() >= limit):
                     raise
                 retries[fault.kind] += 1
                 failed = fault

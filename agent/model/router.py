@@ -4,11 +4,12 @@ Clients are imported when opened: a run usually needs one of them, and importing
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from agent.config.settings import Settings
+from agent.config.settings import MODEL_SETTINGS, ModelSettings, Settings
 from agent.model.faults import ModelFault
 from agent.model.port import ModelClient, ModelRequest, StreamItem
 from agent.model.prices import PriceTable
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
     from agent.model.litellm_client import LitellmClient
 
 SCRIPT_PREFIX = "script:"
+UNPRICED = (
+    "the price of {model} is unknown, so it counts as free and a cost limit cannot stop it; "
+    'set input_price and output_price under [models."{model}"]'
+)
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _MIN_SECRET_CHARS = 6
 
@@ -47,7 +52,7 @@ class ModelRouter:
             raise UsageError("--record and --replay exclude each other")
         prices = prices or PriceTable()
         self.vision = Vision(settings, prices, read_image)
-        self._pool = ClientPool(settings, prices, self.vision)
+        self._pool = ClientPool(settings, prices, self.vision, warn)
         self._is_replay = replay is not None
         self._client: ModelClient
         clean = _key_redactor(settings, redact)
@@ -55,7 +60,9 @@ class ModelRouter:
             self._client = _open_replay(replay, volatile or {}, clean)
             return
         self._pool.open_scripts()
-        self._client = RetryingClient(ReasoningClient(self._pool, settings, warn), on_retry=on_retry)
+        self._client = RetryingClient(
+            ReasoningClient(self._pool, settings, warn), on_retry=on_retry, max_retries=settings.max_retries
+        )
         if record:
             self._client = _open_recording(self._client, record, volatile or {}, clean)
 
@@ -79,8 +86,12 @@ class ModelRouter:
 class ClientPool:
     """Opens each client with its first request, and shares it."""
 
-    def __init__(self, settings: Settings, prices: PriceTable, vision: Vision) -> None:
+    def __init__(
+        self, settings: Settings, prices: PriceTable, vision: Vision, warn: Callable[[str], None] | None = None
+    ) -> None:
         self._settings = settings
+        self._warn = warn
+        self._unpriced: set[str] = set()
         self._prices = prices
         self._vision = vision
         self._http: ModelClient | None = None
@@ -108,7 +119,8 @@ class ClientPool:
                 await client.close()
 
     def _configured_models(self) -> set[str]:
-        return {model for model in (self._settings.model, self._settings.planner_model) if model}
+        settings = self._settings
+        return {model for name in MODEL_SETTINGS if (model := str(getattr(settings, name)))}
 
     def _client_for(self, model: str) -> ModelClient:
         if model.startswith(SCRIPT_PREFIX):
@@ -145,13 +157,41 @@ class ClientPool:
         return self._scripts[model]
 
     def cost(self, model: str, usage: Usage) -> float | None:
-        """Return the cost of a call, None if unknown; a server on this machine is free."""
+        """Return the cost of a call: at the user's price, else at the list price wherever the model is served.
+
+        A model without a price is free on this machine; elsewhere its cost is unknown, None.
+        """
+        own = self._settings.models.get(model)
+        if own and (own.input_price is not None or own.output_price is not None):
+            return self._own_cost(model, own, usage)
+        cost = self._prices.cost(model, usage)
+        if cost is not None or not self._is_on_this_machine(model):
+            return cost
+        self._warn_unpriced(model)
+        return 0.0
+
+    def _own_cost(self, model: str, own: ModelSettings, usage: Usage) -> float:
+        parts = (
+            (own.input_price, usage.input_tokens, replace(usage, output_tokens=0)),
+            (own.output_price, usage.output_tokens, Usage(output_tokens=usage.output_tokens)),
+        )
+        return sum(
+            (self._prices.cost(model, part) or 0.0) if price is None else price * tokens / 1_000_000
+            for price, tokens, part in parts
+        )
+
+    def _is_on_this_machine(self, model: str) -> bool:
         try:
-            base_url = resolve(model, self._settings).base_url
+            return urlsplit(resolve(model, self._settings).base_url).hostname in _LOOPBACK
         except ModelFault:
-            # Without a key there are no calls, and the price is the same.
-            base_url = ""
-        return 0.0 if urlsplit(base_url).hostname in _LOOPBACK else self._prices.cost(model, usage)
+            # Without a key there are no calls.
+            return False
+
+    def _warn_unpriced(self, model: str) -> None:
+        if self._warn is None or self._settings.max_budget_usd is None or model in self._unpriced:
+            return
+        self._unpriced.add(model)
+        self._warn(UNPRICED.format(model=model))
 
 
 def _open_replay(path: Path, volatile: Mapping[str, str], clean: Callable[[str], str]) -> ModelClient:

@@ -5,8 +5,9 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import TypeAlias
 
+from agent.model.faults import ModelFault
 from agent.model.metered_client import MeteredModel
-from agent.model.port import ModelReply, ModelRequest, StreamRestarted, TextDelta
+from agent.model.port import ModelReply, ModelRequest, StreamItem, StreamRestarted, TextDelta
 from agent.planning.capabilities import Capabilities
 from agent.planning.estimate import Estimate
 from agent.planning.graph import topological_order
@@ -78,7 +79,7 @@ class Planner:
         )
         steps: list[PlanStep] = []
         text = ""
-        async with aclosing(self._client.stream(model_request)) as items:
+        async with aclosing(self._items(model_request)) as items:
             async for item in items:
                 match item:
                     case StreamRestarted():
@@ -97,6 +98,16 @@ class Planner:
             steps.append(self.with_estimate(step))
             yield steps[-1]
         yield Plan(steps=topological_order(steps)) if steps or complete.is_empty else None
+
+    async def _items(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
+        """Yield the reply as it arrives; one that stays empty after all retries contains no plan and is no fault."""
+        try:
+            async with aclosing(self._client.stream(request)) as items:
+                async for item in items:
+                    yield item
+        except ModelFault as fault:
+            if fault.kind != "empty":
+                raise
 
 
 class _StepParser:

@@ -25,6 +25,7 @@ _OPTIONAL = frozenset(
         "delta",
         "interrupted",
         "plan_only",
+        "decided",
         "tool_calls",
         "reasoning",
         "reasoning_signature",
@@ -32,11 +33,12 @@ _OPTIONAL = frozenset(
         "hint",
         "error",
         "involves",
+        "opinion",
         "tool",
         "images",
     }
 )
-_OMIT_IF_FALSE = frozenset({"delta", "interrupted", "plan_only"})
+_OMIT_IF_FALSE = frozenset({"delta", "interrupted", "plan_only", "decided"})
 
 
 class CodecError(ValueError):

@@ -85,6 +85,11 @@ class SetLimits:
     max_budget_usd: float | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Detach:
+    """The front end will answer nothing more: open questions get no answer, approvals are denied."""
+
+
 Answer: TypeAlias = ResolveApproval | AnswerQuestion
-RunControl: TypeAlias = Steer | StopStep | SetLimits
+RunControl: TypeAlias = Steer | StopStep | SetLimits | Detach
 Command: TypeAlias = Submit | Answer | RunControl

@@ -8,6 +8,7 @@ from agent.vocabulary.compaction import Compaction
 from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.status import StepStatus, Subtype
 from agent.vocabulary.usage import Usage
+from tooling.contract.action import Opinion
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.image import Image
 from tooling.contract.result import CallStatus, FileChange, TaskItem
@@ -129,7 +130,8 @@ class ApprovalRequested:
     """The user is asked for approval; the answer is a command with the same id.
 
     `rule` is what would be saved for a permanent answer, empty if none can be; `involves` lists every program,
-    redirect target and host in the command.
+    redirect target and host in the command. `opinion` is that of the reviewer model. With `decided` nobody is asked:
+    the decision follows.
     """
 
     type: ClassVar[str] = "approval.requested"
@@ -141,17 +143,20 @@ class ApprovalRequested:
     tool: str | None = None
     involves: tuple[str, ...] | None = None
     diff: str | None = None
+    opinion: Opinion | None = None
+    decided: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalResolved:
-    """An approval was decided; `by` is who or what decided."""
+    """An approval was decided; `by` is who or what decided, `opinion` why, if it was the reviewer model."""
 
     type: ClassVar[str] = "approval.resolved"
     approval_id: str
     decision: Literal["allow", "deny", "defer", "fail"]
     by: str
     rule: str = ""
+    opinion: Opinion | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

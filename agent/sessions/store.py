@@ -60,8 +60,12 @@ class SessionFolder:
 
     @property
     def workspace(self) -> Path:
-        """The working folder of runs that name no other."""
+        """The working folder of runs that get an empty one."""
         return self.root / "workspace"
+
+    def folder_of_user(self, cwd: str) -> Path | None:
+        """Return the working folder of a run; None if it is not known or the session's own workspace."""
+        return Path(cwd) if cwd and Path(cwd).resolve() != self.workspace.resolve() else None
 
 
 class SessionStore:

@@ -18,13 +18,14 @@ CHECK_TOOL = "run_command"
 class ExecutorProfile:
     """Permissions and limits of a step; `allowed_tools` None means every registered tool.
 
+    `max_retries` limits the repetitions of the step and of each of its requests; None leaves it to the kind of failure.
     `may_check` tells whether its check may run: that depends on the profile alone, not on the tools of the step.
     """
 
     name: str = "default"
     allowed_tools: tuple[str, ...] | None = None
     timeout_ms: int = 600_000
-    max_retries: int = 2
+    max_retries: int | None = None
     max_turns: int = 50
     may_check: bool = True
 
@@ -87,8 +88,9 @@ class Check:
 class ExecutorResponse:
     """The response of a step; failures are responses too, never exceptions.
 
-    `surprise` tells how the result differs from what the plan expected; `verified` is None without checks; `hint` tells
-    the user what to do about a failure.
+    `surprise` tells how the result differs from what the plan expected; `shortfall` tells what a partial result lacks;
+    `verified` is None without checks; `hint` tells the user what to do about a failure. `next_questions` were asked and
+    not answered.
     """
 
     task_id: str
@@ -103,6 +105,7 @@ class ExecutorResponse:
     exit_code: int = 0
     hint: str = ""
     surprise: str = ""
+    shortfall: str = ""
     checks: tuple[Check, ...] = ()
     verified: bool | None = None
 

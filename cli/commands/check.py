@@ -1,13 +1,15 @@
 """`agent check`: judge commands without running them."""
 
-import shlex
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from agent.config.load import LoadedSettings, load_settings
+from agent.config.rules import CommandRule
+from agent.config.user_dirs import current_folder, os_environ
+from agent.diagnostics.treatment import CommandTreatment, treat_command
 from agent.vocabulary.errors import UsageError
 from cli.run import flags as flag
 from cli.run.progress import print_stderr
@@ -17,10 +19,10 @@ from tooling.contract.action import Decision, Verdict
 from tooling.safety.action_judge import ActionJudge
 from tooling.safety.check import judge_command
 
-Words = Annotated[
+Commands = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[CMD]", help="A shell command, or a program and its arguments; - reads one command per line."
+        metavar="[CMD]...", help="A shell command in quotes; several are judged one by one; - reads one per line."
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object for each command.")]
@@ -29,33 +31,41 @@ _DECISION_NAMES = {Decision.ALLOW: "allow", Decision.ASK: "ask", Decision.BLOCK:
 
 
 def command(
-    words: Words = None,
+    commands: Commands = None,
     *,
     as_json: JsonOption = False,
     cwd: flag.Folder = None,
     add_dirs: flag.AddDirs = None,
     chat_type: ChatType = "private",
 ) -> None:
-    """Judge a command, or each line of stdin; run nothing.
+    """Judge commands, or each line of stdin, and show what your rules make of the verdict; run nothing.
 
     The exit code is 0 for every verdict: a verdict is an answer, not a failure.
     """
     if chat_type not in ("private", "group"):
         raise UsageError(f"--chat-type must be private or group, not {chat_type!r}")
     judge = ActionJudge(warn=lambda problem: print_stderr(f"warning: {problem}"))
-    workspace = (cwd or Path.cwd()).absolute()
-    for line in _lines(words):
+    workspace = (cwd or current_folder()).absolute()
+    loaded = load_settings(environ=os_environ())
+    for line in _lines(commands):
         verdict = judge_command(
             line, workspace=workspace, judge=judge, chat_type=chat_type, extra_dirs=tuple(add_dirs or ())
         )
-        write_line(to_safe_json(_record(line, verdict)) if as_json else _format_verdict(line, verdict))
+        settings = loaded.settings
+        treated = treat_command(line, verdict, workspace, settings, mode=settings.approval_mode)
+        if as_json:
+            write_line(to_safe_json(_record(line, verdict, treated, loaded)))
+        else:
+            write_line(_format_verdict(line, verdict))
+            if treated.treatment != _DECISION_NAMES[verdict.decision]:
+                write_line(f"       a run would {treated.treatment} it: {_format_cause(treated, loaded)}")
 
 
-def _lines(words: list[str] | None) -> Iterator[str]:
-    if words and words != ["-"]:
-        yield words[0] if len(words) == 1 else shlex.join(words)
+def _lines(commands: list[str] | None) -> Iterator[str]:
+    if commands and commands != ["-"]:
+        yield from commands
         return
-    if sys.stdin is None or (not words and sys.stdin.isatty()):
+    if sys.stdin is None or (not commands and sys.stdin.isatty()):
         raise UsageError("no command given", "quote it: agent check 'git push'")
     for raw in sys.stdin.buffer:
         line = raw.decode("utf-8", "surrogateescape").removesuffix("\n")
@@ -63,7 +73,7 @@ def _lines(words: list[str] | None) -> Iterator[str]:
             yield line
 
 
-def _record(line: str, verdict: Verdict) -> dict[str, object]:
+def _record(line: str, verdict: Verdict, treated: CommandTreatment, loaded: LoadedSettings) -> dict[str, object]:
     return {
         "command": line,
         "decision": _DECISION_NAMES[verdict.decision],
@@ -74,6 +84,11 @@ def _record(line: str, verdict: Verdict) -> dict[str, object]:
         "programs": list(verdict.programs),
         "targets": list(verdict.targets),
         "hosts": list(verdict.hosts),
+        "in_run": treated.treatment,
+        "user_rules": [
+            {"effect": rule.effect, "words": rule.words, "folder": rule.folder or None, "where": _origin(rule, loaded)}
+            for rule in treated.rules
+        ],
     }
 
 
@@ -81,3 +96,19 @@ def _format_verdict(line: str, verdict: Verdict) -> str:
     printable = line if line.isprintable() else repr(line)
     reason = f"  ({verdict.rule}: {verdict.reason})" if verdict.decision else ""
     return f"{_DECISION_NAMES[verdict.decision]:<5}  {printable}{reason}"
+
+
+def _format_cause(treated: CommandTreatment, loaded: LoadedSettings) -> str:
+    """Return what decides in place of the verdict, and where it is set."""
+    if not treated.rules:
+        return f"approval_mode is {loaded.settings.approval_mode} ({loaded.origins['approval_mode']})"
+    return ", ".join(
+        f"your rule {rule.effect} {rule.words!r} ({_origin(rule, loaded)}"
+        + (f", in {rule.folder})" if rule.folder else ")")
+        for rule in treated.rules
+    )
+
+
+def _origin(rule: CommandRule, loaded: LoadedSettings) -> str:
+    key = f"projects.{rule.folder}.{rule.effect}" if rule.folder else rule.effect
+    return str(loaded.origins.get(key, "settings"))

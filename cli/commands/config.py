@@ -8,7 +8,7 @@ import typer
 
 from agent.config.edit import set_value
 from agent.config.load import LoadedSettings, load_settings
-from agent.config.show import SettingRow, find_row, setting_rows
+from agent.config.show import SettingRow, data_folder_row, find_row, setting_rows
 from agent.config.user_dirs import config_file, os_environ
 
 app = typer.Typer(no_args_is_help=True)
@@ -23,8 +23,9 @@ def show(profile: ProfileOption = None, as_json: JsonOption = False) -> None:  #
     loaded = _load(profile)
     if as_json:
         settings = {row.name: _fields(row) for row in setting_rows(loaded)}
-        path = str(config_file(os_environ()))
-        typer.echo(json.dumps({"path": path, "settings": settings, "warnings": loaded.warnings}, indent=2))
+        path, data = str(config_file(os_environ())), _fields(data_folder_row(os_environ()))
+        document = {"path": path, "data": data, "settings": settings, "warnings": loaded.warnings}
+        typer.echo(json.dumps(document, indent=2))
         return
     typer.echo("\n".join(_align(setting_rows(loaded))))
     _warn(loaded)

@@ -27,7 +27,7 @@ and checked it. The answer went to stdout, everything else to stderr.
 Next steps, in a folder of your own:
   agent
       open the prompt; it finds API keys and local models
-  agent run -C . "what is in this folder?"
+  agent run "what is in this folder?"
       run one task; add --model NAME
   agent config set model NAME
       set the default model: openai/gpt-5-mini with OPENAI_API_KEY, anthropic/claude-sonnet-4-5 with \

@@ -1,6 +1,9 @@
 """`agent rules`: which commands run without asking and which never run."""
 
 import json
+import re
+import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -10,11 +13,16 @@ from agent.config.load import load_settings
 from agent.config.rules import CommandRule, add_rule, all_rules, remove_rule
 from agent.config.user_dirs import config_file, data_dir, os_environ
 from agent.diagnostics.rule_test import TreatmentChange, find_changes
-from agent.vocabulary.errors import InputError
+from agent.vocabulary.errors import InputError, UsageError
 from cli.durations import parse_days
 from tooling.contract.json_codec import encode
+from tooling.safety.shell.command import quote_word
 
 app = typer.Typer(no_args_is_help=True)
+
+OPTIONS_FIRST_HINT = "for example: agent rules add --deny git push --force"
+_OWN_OPTIONS = frozenset({"--deny", "--project"})
+_BLANK = re.compile(r"\s")
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 WordsArgument = Annotated[
@@ -39,7 +47,11 @@ def list_rules(*, as_json: JsonOption = False) -> None:
         typer.echo("(no rules)")
 
 
-@app.command("add")
+# The words of a command may look like options, so the options of `agent rules` come first.
+_WORDS_LAST = {"allow_interspersed_args": False, "ignore_unknown_options": True}
+
+
+@app.command("add", context_settings=_WORDS_LAST)
 def add(words: WordsArgument, *, deny: DenyOption = False, project: FolderOption = None) -> None:
     """Add a rule. Commands that start with these words run without asking, or never with --deny."""
     rule = _rule(words, deny=deny, project=project)
@@ -48,12 +60,18 @@ def add(words: WordsArgument, *, deny: DenyOption = False, project: FolderOption
     typer.echo(f"{rule.effect} {rule.words} ({rule.folder or 'everywhere'})", err=True)
 
 
-@app.command("rm")
+@app.command("rm", context_settings=_WORDS_LAST)
 def remove(words: WordsArgument, *, deny: DenyOption = False, project: FolderOption = None) -> None:
-    """Remove a rule."""
+    """Remove a rule. Without --deny, a rule that allows is removed if there is one, else the one that denies."""
+    environ = os_environ()
     rule = _rule(words, deny=deny, project=project)
-    if not remove_rule(config_file(os_environ()), rule):
-        raise InputError(f"there is no rule to {rule.effect} {rule.words!r}", "`agent rules list` shows the rules")
+    if not remove_rule(config_file(environ), rule):
+        denies = replace(rule, effect="deny")
+        if deny or not remove_rule(config_file(environ), denies):
+            known = all_rules(load_settings(environ=environ).settings)
+            hint = _removal_hint(rule, known) or "`agent rules list` shows the rules"
+            raise InputError(f"there is no rule to {rule.effect} {rule.words!r}", hint)
+        rule = denies
     typer.echo(f"removed: {rule.effect} {rule.words} ({rule.folder or 'everywhere'})", err=True)
 
 
@@ -78,8 +96,25 @@ def test(
 
 
 def _rule(words: list[str], *, deny: bool, project: Path | None) -> CommandRule:
+    if len(words) > 1 and (_BLANK.search(words[0]) or _OWN_OPTIONS & {*words}):
+        raise UsageError("options of `agent rules` come before the words of the rule", OPTIONS_FIRST_HINT)
+    text = words[0].strip() if len(words) == 1 else " ".join(map(quote_word, words))
     folder = str(project.expanduser().resolve()) if project else ""
-    return CommandRule(effect="deny" if deny else "allow", words=" ".join(" ".join(words).split()), folder=folder)
+    return CommandRule(effect="deny" if deny else "allow", words=text, folder=folder)
+
+
+def _removal_hint(wanted: CommandRule, known: tuple[CommandRule, ...]) -> str:
+    """Return the commands that remove rules with the same words elsewhere."""
+    found = [rule for rule in known if rule.words == wanted.words]
+    return " or ".join(
+        shlex.join(
+            ("agent", "rules", "rm")
+            + (("--deny",) if rule.effect == "deny" else ())
+            + (("-C", rule.folder) if rule.folder else ())
+            + (rule.words,)
+        )
+        for rule in found
+    )
 
 
 def _format_change(change: TreatmentChange) -> str:

@@ -125,6 +125,8 @@ def replay_run(
         raise typer.Exit(report_error(error, output_format)) from error
     submit = replace(recorded.submit, inputs=tuple(inputs or ()))
     replayed = {"prompt": submit.prompt, "plan_only": submit.plan_only, "replay": recorded.cassette}
+    # The commands of a replay run for real: not in the current folder unless that is asked for.
+    replayed["scratch"] = cwd is None
     raise typer.Exit(run_task({**given, **replayed, "planning": recorded.planning}, submit))
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from agent.config.load import load_settings
+from agent.config.settings import MODEL_SETTINGS
 from agent.config.user_dirs import config_file
 from agent.config.user_file import read_user_file
 from agent.model.prices import PriceTable
@@ -38,9 +39,10 @@ def _configured_models(environ: Mapping[str, str]) -> list[str]:
     settings = load_settings(environ=environ).settings
     profiles = read_user_file(config_file(environ)).profiles.values()
     in_profiles = [
-        leaf.value for leaves in profiles for leaf in leaves if leaf.path in (("model",), ("planner_model",))
+        leaf.value for leaves in profiles for leaf in leaves if leaf.path in [(name,) for name in MODEL_SETTINGS]
     ]
-    return [str(name) for name in dict.fromkeys((settings.model, settings.planner_model, *in_profiles)) if name]
+    configured = [getattr(settings, name) for name in MODEL_SETTINGS]
+    return [str(name) for name in dict.fromkeys((*configured, *in_profiles)) if name]
 
 
 def _key_status(provider: str, keys: Mapping[str, str], *, needs_key: bool) -> str:

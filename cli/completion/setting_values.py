@@ -5,6 +5,7 @@ from typing import get_args, get_origin
 
 from agent.config.load import load_settings
 from agent.config.rules import all_rules
+from agent.config.settings import MODEL_SETTINGS
 from agent.config.user_dirs import config_file
 from agent.config.user_file import read_user_file
 from agent.config.values import find_setting, setting_specs
@@ -12,7 +13,6 @@ from agent.model.providers import PROVIDERS
 from cli.completion.candidates import CompletionItem, CompletionRequest, CompletionSource, FileKind
 from cli.completion.model_values import model_items
 
-_MODELS = ("model", "planner_model")
 # Flags whose name differs from that of their setting.
 _FLAG_SETTINGS = {"mode": "approval_mode"}
 
@@ -35,7 +35,7 @@ def _flag_values(request: CompletionRequest) -> Iterable[CompletionItem] | FileK
 
 
 def _setting_values(name: str, environ: Mapping[str, str], word: str) -> Iterable[CompletionItem] | FileKind:
-    if name in _MODELS:
+    if name in MODEL_SETTINGS:
         return model_items(environ, word)
     spec = find_setting(tuple(name.split(".")))
     kind = spec.kind if spec else None

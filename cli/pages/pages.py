@@ -4,7 +4,6 @@ import shutil
 import sys
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -107,12 +106,6 @@ def format_time(timestamp: str) -> str:
         return f"{datetime.fromisoformat(timestamp).astimezone():%Y-%m-%d %H:%M}"
     except ValueError:
         return timestamp
-
-
-def shorten_path(path: str) -> str:
-    """Return a path with the home directory as ~."""
-    home = str(Path.home())
-    return f"~{path[len(home) :]}" if path == home or path.startswith(f"{home}/") else path
 
 
 def format_size(number: int) -> str:

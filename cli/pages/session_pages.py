@@ -11,9 +11,9 @@ from agent.sessions.views.listing import SessionRow
 from agent.sessions.views.session_search import SessionHit
 from agent.sessions.views.session_summary import RunRecord, SessionRecord
 from cli.pages.columns import Column, render_table
-from cli.pages.pages import format_age, format_time, one_line, shorten_path
+from cli.pages.pages import format_age, format_time, one_line
 from cli.screen.colors import Paint, clip_line
-from cli.screen.format import format_cost, format_duration
+from cli.screen.format import format_cost, format_duration, shorten_path
 
 _LINE_CHARS = 100
 

@@ -26,11 +26,11 @@ from cli.pages.pages import (
     print_lines,
     print_notice,
     print_text,
-    shorten_path,
     terminal_width,
 )
 from cli.run.progress import print_stderr
 from cli.safe_write import write_user_file
+from cli.screen.format import shorten_path
 from cli.screen.sanitize import to_safe_json
 from tooling.contract.json_codec import encode
 

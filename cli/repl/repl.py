@@ -9,6 +9,7 @@ from agent.protocol.commands import Steer, Submit
 from agent.protocol.events import Envelope, RunCompleted
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import AgentError, UsageError
+from cli.messages.translate import translate
 from cli.repl.external_programs import ExternalPrograms
 from cli.repl.mentions import find_mentions
 from cli.repl.plan_choice import PlanReview, ask_about_proposal
@@ -129,7 +130,7 @@ class Repl:
 
     def print_line(self, text: str, tone: Tone = "plain") -> None:
         """Print lines, wrapped at word boundaries to the width of the window."""
-        self.ui.print_line("\n".join(self.paint(tone, line) for line in wrap_lines(text, self.ui.columns)))
+        self.ui.print_line("\n".join(self.paint(tone, line) for line in wrap_lines(translate(text), self.ui.columns)))
 
     def warn(self, problem: str) -> None:
         self.print_line(f"warning: {problem}", "warn")

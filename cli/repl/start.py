@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent.config.user_dirs import config_dir, data_dir, os_environ
+from agent.config.user_dirs import config_dir, current_folder, data_dir, os_environ
 from agent.sessions.store import SessionStore
 from agent.version import VERSION
 from cli.repl.commands.builtin import COMMANDS, plugin_command
@@ -30,7 +30,7 @@ def open_repl(flags: Mapping[str, object], cwd: Path | None = None, session: str
     """Run the REPL and return the exit code; the session "" is the most recent one."""
     environ = os_environ()
     session = None if session is None else _find_session(session, environ)
-    state = ReplState(environ=environ, cwd=(cwd or Path.cwd()).resolve(), flags=dict(flags))
+    state = ReplState(environ=environ, cwd=(cwd or current_folder()).resolve(), flags=dict(flags))
     theme = resolve_theme(state.read_settings().settings.theme, environ)
     paint = Paint(has_color=wants_color(environ, sys.stdout), theme=theme)
     return asyncio.run(_run_repl(state, paint, session))

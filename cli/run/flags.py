@@ -12,6 +12,7 @@ from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import decode
 
 OutputFormat: TypeAlias = Literal["text", "json", "stream-json"]
+InputFormat: TypeAlias = Literal["text", "stream-json"]
 
 _REPLAN = (
     "When to replan the remaining steps: surprise (when a step fails or its result differs from the plan), "
@@ -20,7 +21,7 @@ _REPLAN = (
 _PLANNING = "When to plan: auto (the model hands out steps if that pays), always (before every task) or never."
 _APPROVAL_MODE = (
     "When to ask for approval: ask (commands and edits), auto-edit (commands only), never (deny instead), "
-    "yolo (allow instead) or plan (change nothing, only look around)."
+    "yolo (allow instead), review (the reviewer model answers if it can) or plan (change nothing, only look around)."
 )
 _ON_APPROVAL = "What to do if approval is needed without a terminal: deny, defer or fail."
 
@@ -38,6 +39,12 @@ Inputs = Annotated[
 Format = Annotated[
     OutputFormat,
     typer.Option("--output-format", metavar="FORMAT", help="Format of stdout: text, json or stream-json."),
+]
+StdinFormat = Annotated[
+    InputFormat,
+    typer.Option(
+        "--input-format", metavar="FORMAT", help="Format of stdin: text, or stream-json (commands of a program)."
+    ),
 ]
 LastMessage = Annotated[
     Path | None,
@@ -58,8 +65,9 @@ Fork = Annotated[bool, typer.Option("--fork", help="Continue in a copy of the se
 Session = Annotated[
     str | None, typer.Option("--session", metavar="ID", help="Use this session; create it if it does not exist.")
 ]
-Ephemeral = Annotated[bool, typer.Option("--ephemeral", help="Save nothing to disk.")]
+Ephemeral = Annotated[bool, typer.Option("--ephemeral", help="Keep no session on disk.")]
 Folder = Annotated[Path | None, typer.Option("-C", "--cd", metavar="DIR", help="Work in this folder.")]
+Scratch = Annotated[bool, typer.Option("--scratch", help="Work in an empty folder of the session.")]
 AddDirs = Annotated[
     list[Path] | None, typer.Option("--add-dir", metavar="DIR", help="Let tools use this folder too (repeatable).")
 ]
@@ -162,6 +170,18 @@ _UNIMPLEMENTED_BACKENDS = ("docker",)
 PLAN_SUFFIXES = (".toml", ".json")
 NOT_IMPLEMENTED = "is not implemented yet"
 PLAN_SUFFIX_ERROR = f"a plan file must end in {' or '.join(PLAN_SUFFIXES)}"
+STREAM_OUTPUT = "--input-format stream-json needs --output-format stream-json"
+_SINGLE_TASK = {
+    "prompt": "a task",
+    "files": "--file",
+    "inputs": "--input",
+    "plan": "--plan",
+    "plan_only": "--plan-only",
+    "edit": "--edit",
+    "ephemeral": "--ephemeral",
+    "record": "--record",
+    "replay": "--replay",
+}
 PLANNER_UNUSED = "--planner-model has no effect with --plan"
 
 
@@ -176,6 +196,7 @@ class RunFlags:
     files: tuple[Path, ...] = ()
     inputs: tuple[Path, ...] = ()
     output_format: OutputFormat = "text"
+    input_format: InputFormat = "text"
     last_message: Path | None = None
     schema: Path | None = None
     quiet: bool = False
@@ -187,6 +208,7 @@ class RunFlags:
     session: str | None = None
     ephemeral: bool = False
     cwd: Path | None = None
+    scratch: bool = False
     add_dirs: tuple[Path, ...] = ()
     profile: str | None = None
     assignments: tuple[str, ...] = ()
@@ -207,8 +229,8 @@ class RunFlags:
 
     @property
     def has_no_task(self) -> bool:
-        """Whether neither a task nor a plan is given, which can only mean resuming an unfinished run."""
-        return self.prompt is None and self.plan is None
+        """Whether neither tasks nor a plan are given, which can only mean resuming an unfinished run."""
+        return self.prompt is None and self.plan is None and self.input_format == "text"
 
 
 def check_backend(backend: object) -> None:
@@ -226,15 +248,29 @@ def _check_plan_flags(given: Mapping[str, object]) -> None:
 
 
 def _check_session_flags(given: Mapping[str, object]) -> None:
-    """Reject flags that name more than one session."""
+    """Reject flags that name more than one session or folder."""
     names = {"session": "--session", "continue_last": "--continue", "resume": "--resume"}
     chosen = [flag for name, flag in names.items() if given.get(name)]
     if given.get("ephemeral") and chosen:
         raise UsageError(f"--ephemeral cannot be used with {chosen[0]}")
     if len(chosen) > 1:
         raise UsageError(f"{chosen[0]} cannot be used with {chosen[1]}")
+    elsewhere = ["-C"] if given.get("cwd") else [flag for flag in chosen if flag != "--session"]
+    if given.get("scratch") and elsewhere:
+        raise UsageError(f"--scratch cannot be used with {elsewhere[0]}")
     if given.get("fork") and not (chosen in (["--continue"], ["--resume"]) or given.get("finish") is not None):
         raise UsageError("--fork needs a session to copy", "add --continue or --resume ID")
+
+
+def _check_input_format(given: Mapping[str, object]) -> None:
+    """Reject flags that belong to a single task if a program sends the tasks."""
+    if given.get("input_format", "text") == "text":
+        return
+    if given.get("output_format") != "stream-json":
+        raise UsageError(STREAM_OUTPUT, "add --output-format stream-json")
+    for name, flag in _SINGLE_TASK.items():
+        if given.get(name):
+            raise UsageError(f"{flag} cannot be used with --input-format stream-json", "send it as a request on stdin")
 
 
 def parse_run_flags(given: Mapping[str, object]) -> RunFlags:
@@ -247,6 +283,7 @@ def parse_run_flags(given: Mapping[str, object]) -> RunFlags:
         raise UsageError("--record cannot be used with --replay")
     _check_session_flags(given)
     _check_plan_flags(given)
+    _check_input_format(given)
     settings = {setting: given[name] for name, setting in _SETTINGS.items() if given.get(name) is not None}
     settings |= {"web_cache": False} if given.get("no_cache") else {}
     known = {field.name for field in fields(RunFlags)}

@@ -28,10 +28,12 @@ STDOUT_BLOCKED = "stdout is not being read"
 class Listener:
     """The subscriber of one command line; it interrupts the run when stdout is closed."""
 
-    def __init__(self, *, app: App, flags: RunFlags, environ: Mapping[str, str]) -> None:
+    def __init__(
+        self, *, app: App, flags: RunFlags, environ: Mapping[str, str], stream: LineWriter | None = None
+    ) -> None:
         self._app = app
         is_stream = flags.output_format == "stream-json"
-        self._stream = LineWriter() if is_stream else None
+        self._stream = stream or (LineWriter() if is_stream else None)
         self._is_text = flags.output_format == "text"
         self._is_quiet = flags.quiet or is_stream
         self._is_plan_shown = not flags.plan_only
@@ -44,7 +46,8 @@ class Listener:
         self._has_unicode = supports_unicode(environ)
         self._progress = self._live or Progress(write=self._write_line, has_color=wants_color(environ))
         self._is_answer_on_terminal = is_on_terminal
-        self._answers = TerminalApprovals(send=app.send, screen=self._live) if app.is_user_present else None
+        is_asked_here = app.is_user_present and flags.input_format == "text"
+        self._answers = TerminalApprovals(send=app.send, screen=self._live) if is_asked_here else None
         self.result: Envelope | None = None
         self.has_answered = False
         self.write_error: OSError | None = None
@@ -53,6 +56,11 @@ class Listener:
     def writable_dirs(self) -> tuple[Path, ...]:
         """The folders that the run's commands could write to."""
         return (self._app.scope.cwd, *self._app.scope.extra_dirs)
+
+    @property
+    def own_folder(self) -> Path | None:
+        """The working folder if the run got one of its own; None if it is one of the user's."""
+        return self._app.scope.cwd if self._app.scope.uses_session_workspace else None
 
     @property
     def is_live(self) -> bool:

@@ -19,6 +19,7 @@ from agent.protocol.events import (
     WarningRaised,
 )
 from agent.vocabulary.plan import LEAD, PLAN_TOOL, PlanStep
+from cli.messages.translate import translate
 from cli.screen.format import approval_text, call_subject, image_labels, replan_text
 
 _SUBJECT_CHARS = 100
@@ -72,8 +73,9 @@ class Progress:
                 color = "green" if end.status in ("ok", "partial") else "red"
                 why = "" if end.status in ("ok", "partial") else f": {end.summary}"
                 self._print_line(color, f"{step}: {end.status} in {end.elapsed_ms / 1000:.1f} s{why}")
-            case ApprovalResolved(decision=decision, by=by) if decision != "allow":
-                self._print_line("yellow", f"{prefix}{approval_text(decision, by)}")
+            case ApprovalResolved(decision=decision, by=by, opinion=opinion) if decision != "allow" or opinion:
+                color = "dim" if decision == "allow" else "yellow"
+                self._print_line(color, f"{prefix}{approval_text(decision, by, opinion)}")
             case MemoryChanged(action=action, entry=entry):
                 self._print_line("dim", f"memory {action}{': ' + entry if entry else ''}")
             case WarningRaised(message=message):
@@ -112,7 +114,7 @@ def write_stderr_raw(text: str) -> None:
 def print_stderr(text: str) -> None:
     """Write one line to stderr, ignoring errors: a closed stderr must not end the run."""
     try:
-        sys.stderr.write(text + "\n")
+        sys.stderr.write(translate(text) + "\n")
         sys.stderr.flush()
     except (OSError, ValueError):
         pass

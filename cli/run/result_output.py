@@ -1,5 +1,6 @@
 """Output at the end of a run: the answer, files, hints, and error documents for programs."""
 
+import errno
 import os
 import sys
 from collections.abc import Callable
@@ -10,12 +11,13 @@ from agent.protocol.events import Envelope, Event, RunCompleted, RunStarted
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import AgentError, InputError
 from agent.vocabulary.outcome import Outcome
+from cli.exit import could_not_write
 from cli.run.flags import RunFlags
 from cli.run.listener import Listener
 from cli.run.progress import print_stderr
 from cli.run.stdout import event_line, result_document, write_line
 from cli.safe_write import write_user_file
-from cli.screen.format import resume_hint
+from cli.screen.format import resume_hint, shorten_path
 
 NO_PLAN = "the task needs no plan"
 
@@ -28,15 +30,27 @@ def write_result(flags: RunFlags, outcome: Outcome, listener: Listener, request:
     shown = listener.write_error or _catch_os_error(lambda: _write_answer(flags, outcome, listener))
     if shown:
         _discard_stdout()
+    if shown and shown.errno == errno.EBADF and flags.last_message and not saved:
+        # Closed on purpose: the answer is in its file.
+        shown = None
     serious = [problem for problem in (saved, shown) if problem and not isinstance(problem, BrokenPipeError)]
     for problem in serious:
-        print_stderr(f"error: could not write the answer: {problem.strerror}")
+        print_stderr(f"error: {could_not_write('answer', problem)}")
+    if serious and outcome.answer:
+        print_stderr(f"hint: {_where_answer_is(flags, listener)}")
     if flags.output_format == "text":
-        _print_hints(outcome, is_quiet=flags.quiet, is_shown=listener.is_live)
+        _print_hints(outcome, listener, is_quiet=flags.quiet)
     if flags.save and not outcome.exit_code and not (outcome.plan and outcome.plan.steps):
         print_stderr(f"error: {flags.save} was not written: {NO_PLAN}")
         return exit_codes.FAILED
     return outcome.exit_code or (exit_codes.FAILED if serious else exit_codes.OK)
+
+
+def _where_answer_is(flags: RunFlags, listener: Listener) -> str:
+    """Return how to read an answer that could not be written."""
+    if flags.ephemeral or listener.result is None:
+        return "the run was not saved; to keep its answer, run it again with -o FILE"
+    return f"the answer is saved; show it with: agent runs show {listener.result.run_id}"
 
 
 def _write_files(flags: RunFlags, outcome: Outcome, folders: tuple[Path, ...], request: str) -> None:
@@ -68,13 +82,12 @@ def _write_plan(flags: RunFlags, outcome: Outcome, listener: Listener) -> None:
         write_line(result_document(listener.result, outcome, {"graph": graph_data(outcome)}))
 
 
-def _print_hints(outcome: Outcome, *, is_quiet: bool, is_shown: bool) -> None:
-    """Print the created files and the resume command, unless a live screen has shown them."""
-    if is_shown:
-        return
-    if outcome.artifacts and not is_quiet:
-        print_stderr(f"files: {', '.join(outcome.artifacts)}")
-    if outcome.resume:
+def _print_hints(outcome: Outcome, listener: Listener, *, is_quiet: bool) -> None:
+    """Print where the created files are and the resume command, as far as no live screen has shown them."""
+    if outcome.artifacts and not is_quiet and not (listener.is_live and listener.own_folder is None):
+        where = f" in {shorten_path(listener.own_folder)}" if listener.own_folder else ""
+        print_stderr(f"files{where}: {', '.join(outcome.artifacts)}")
+    if outcome.resume and not listener.is_live:
         print_stderr(f"hint: {resume_hint(outcome.resume)}")
 
 

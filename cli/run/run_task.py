@@ -12,7 +12,7 @@ from agent.app import App
 from agent.assembly import RunOptions
 from agent.config.load import LoadedSettings, load_settings
 from agent.config.settings import Settings
-from agent.config.user_dirs import data_dir, os_environ
+from agent.config.user_dirs import data_dir, data_path, os_environ
 from agent.protocol.commands import Submit
 from agent.run_scope import SessionLocation
 from agent.sessions.lock import LockTimeout
@@ -26,6 +26,7 @@ from cli.run.listener import Listener
 from cli.run.progress import print_stderr
 from cli.run.result_output import check_writable, write_failure, write_result
 from cli.run.task_input import StoppedEarly, read_task
+from cli.run.work_folder import WorkFolder, choose_folder
 
 if TYPE_CHECKING:
     from cli.run.plan_editor import PlanReview
@@ -79,16 +80,32 @@ def run_task(given: Mapping[str, object], request: Submit | None = None) -> int:
         loaded = _load_settings(flags, environ, target)
         check_writable(flags.last_message)
         check_writable(flags.save)
+        if flags.input_format == "stream-json":
+            return _run_stream_session(flags, target, loaded, environ)
         if flags.edit and not is_interactive():
             raise UsageError(EDIT_NEEDS_TERMINAL)
+        folder = choose_folder(flags, target, environ)
         with _signals_as_errors():
             submit = request or _resolve_request(flags, target, loaded, environ)
             review = _plan_review(flags, loaded, environ, submit)
-            app = _open_app(flags, target, loaded, environ, review)
+            app = _open_app(flags, target, folder, loaded, environ, review)
+        if not (flags.quiet or flags.plan_only or flags.output_format == "stream-json"):
+            print_stderr(folder.describe(app.scope.cwd, is_ephemeral=flags.ephemeral))
         outcome, listener = asyncio.run(_run(app, flags, environ, submit, review))
     except AgentError as error:
         return report_error(error, given.get("output_format", "text"))
     return write_result(flags, outcome, listener, submit.prompt)
+
+
+def _run_stream_session(
+    flags: RunFlags, target: "ResumeTarget | None", loaded: LoadedSettings, environ: Mapping[str, str]
+) -> int:
+    from cli.run.stream_session import run_stream_session
+
+    lock_timeout = LockTimeout(limit_s=loaded.settings.session_wait_s, on_wait=print_stderr)
+    folder = choose_folder(flags, target, environ)
+    options = _run_options(flags, target, folder, environ, lock_timeout)
+    return run_stream_session(loaded=loaded, environ=environ, options=options, flags=flags, signals=_SIGNALS)
 
 
 def _resume_target(flags: RunFlags, environ: Mapping[str, str]) -> "ResumeTarget | None":
@@ -152,6 +169,7 @@ def _plan_review(
 def _open_app(
     flags: RunFlags,
     target: "ResumeTarget | None",
+    folder: WorkFolder,
     loaded: LoadedSettings,
     environ: Mapping[str, str],
     review: "PlanReview | None",
@@ -162,7 +180,7 @@ def _open_app(
     is_limit_first = limit_s is not None and (wait_s is None or limit_s < wait_s)
     lock_timeout = LockTimeout(limit_s=limit_s if is_limit_first else wait_s, on_wait=print_stderr)
     try:
-        options = replace(_run_options(flags, target, environ, lock_timeout), review=review)
+        options = replace(_run_options(flags, target, folder, environ, lock_timeout), review=review)
         return App(loaded=loaded, environ=environ, options=options)
     except SessionBusy as busy:
         if is_limit_first:
@@ -191,13 +209,18 @@ async def _run(
 
 
 def _run_options(
-    flags: RunFlags, target: "ResumeTarget | None", environ: Mapping[str, str], lock_timeout: LockTimeout
+    flags: RunFlags,
+    target: "ResumeTarget | None",
+    folder: WorkFolder,
+    environ: Mapping[str, str],
+    lock_timeout: LockTimeout,
 ) -> RunOptions:
     location = SessionLocation(
-        data_dir=data_dir(environ),
+        # An ephemeral run reads the memory, if there is one, and writes nothing there.
+        data_dir=data_path(environ) if flags.ephemeral else data_dir(environ),
         session_id=target.session_id if target else flags.session,
         is_ephemeral=flags.ephemeral,
-        cwd=flags.cwd or (target.cwd if target else None),
+        cwd=folder.path,
         extra_dirs=flags.add_dirs,
     )
     return RunOptions(

@@ -10,7 +10,7 @@ from typing import TypeVar
 import typer
 
 from agent.config.load import load_settings
-from agent.config.user_dirs import data_dir, os_environ
+from agent.config.user_dirs import current_folder, data_path, os_environ
 from agent.diagnostics.one_call import FULL_OUTPUT_CHARS
 from agent.execution.approvals import PendingQuestions
 from agent.protocol.channel import Subscription
@@ -81,9 +81,9 @@ async def _run(options: CallOptions, call: Callable[[ToolEnvironment], Awaitable
 
 def _session_location(options: CallOptions, environ: Mapping[str, str]) -> SessionLocation:
     return SessionLocation(
-        data_dir=data_dir(environ),
+        data_dir=data_path(environ),
         is_ephemeral=True,
-        cwd=options.cwd or Path.cwd(),
+        cwd=options.cwd or current_folder(),
         extra_dirs=options.add_dirs,
     )
 

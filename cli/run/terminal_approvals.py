@@ -14,12 +14,13 @@ from agent.protocol.events import (
     ApprovalRequested,
     Envelope,
     ErrorRaised,
+    Event,
     QuestionAsked,
     RunCompleted,
     StepCompleted,
 )
 from cli.escape_command import command_lines, escape
-from tooling.contract.action import Scope
+from tooling.contract.action import Opinion, Scope
 
 InputRequest: TypeAlias = ApprovalRequested | QuestionAsked
 
@@ -35,6 +36,7 @@ _DIFF_LINES = 60
 _DEFAULT_REASON = "it changes a file in your folder (--approval-mode auto-edit allows that)"
 # Without a live screen, these are printed at once.
 _PRINTED = (StepCompleted, ErrorRaised, RunCompleted)
+_OPINIONS = {"allow": "looks fine.", "ask": "needs your look.", "deny": "should not run."}
 _SCOPES: dict[str, Scope] = {"y": "once", "yes": "once", "r": "run", "p": "project", "a": "always"}
 
 
@@ -67,7 +69,7 @@ class TerminalApprovals:
         if self._is_reading and isinstance(envelope.event, RunCompleted if self._screen else _PRINTED):
             self._is_reading = False
             _write("\n")
-        if not isinstance(envelope.event, (ApprovalRequested, QuestionAsked)):
+        if not isinstance(envelope.event, (ApprovalRequested, QuestionAsked)) or is_decided(envelope.event):
             return
         self._pending_count += 1
         if self._screen:
@@ -90,6 +92,11 @@ class TerminalApprovals:
         self._pending_count -= 1
         if self._screen and not self._pending_count:
             self._screen.resume()
+
+
+def is_decided(event: Event) -> bool:
+    """Whether an event is an approval about which nobody is asked."""
+    return isinstance(event, ApprovalRequested) and event.decided
 
 
 def _prompt_user(request: InputRequest) -> Answer:
@@ -165,8 +172,14 @@ def approval_lines(request: ApprovalRequested) -> list[str]:
         f"  in {escape(request.cwd)}",
         f"  because {escape(request.reason) or _DEFAULT_REASON}",
         *(f"  it {escape(part)}" for part in request.involves or ()),
+        *([f"  reviewer: {escape(opinion_text(request.opinion))}"] if request.opinion else ()),
         *(_diff_lines(request.diff) if request.diff else ()),
     ]
+
+
+def opinion_text(opinion: Opinion) -> str:
+    """Return a reviewer's opinion as one line."""
+    return f"{_OPINIONS[opinion.verdict]} {opinion.text}".rstrip()
 
 
 def _diff_lines(diff: str) -> list[str]:

@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 from agent.vocabulary.plan import SURPRISE
 from agent.vocabulary.usage import Usage
+from tooling.contract.action import Opinion
 from tooling.contract.image import Image
 
-_SUBJECT_KEYS = ("command", "path", "url", "query", "pattern", "question", "action")
+_SUBJECT_KEYS = ("command", "url", "pattern", "query", "question")
 _PATCHED_FILE = r"^(?:\*\*\* (?:Add|Update|Delete) File: |\+\+\+ b/)(.*?)\s*$"
 # The value of `by` for decisions at the keyboard.
 _USER = "person"
@@ -54,11 +56,58 @@ def format_cost(usd: float) -> str:
     return f"${usd:.4f}" if usd < 0.01 else f"${usd:.2f}"
 
 
+def shorten_path(path: str | Path) -> str:
+    """Return a path with the home folder as ~."""
+    path = str(path)
+    try:
+        home = str(Path.home())
+    except RuntimeError:
+        return path
+    return f"~{path[len(home) :]}" if path == home or path.startswith(f"{home}/") else path
+
+
 def call_subject(arguments: Mapping[str, object]) -> str:
-    """Return the argument that best identifies a call, such as its command, path or URL."""
+    """Return what identifies a call: its command, what it looks for and where, its path, its action and object."""
     if arguments.get("patch"):
         return ", ".join(dict.fromkeys(re.findall(_PATCHED_FILE, str(arguments["patch"]), re.MULTILINE)))
-    return next((" ".join(str(arguments[name]).split()) for name in _SUBJECT_KEYS if arguments.get(name)), "")
+    if action := _text(arguments, "action"):
+        return f"{action} {_text(arguments, 'id') or _text(arguments, 'content') or _task_texts(arguments)}".rstrip()
+    subject = next((text for name in _SUBJECT_KEYS if (text := _text(arguments, name))), "")
+    place = _place(arguments)
+    if not (subject or place):
+        # A tool of a plugin: its arguments may have any name.
+        plain = [name for name, value in arguments.items() if isinstance(value, (str, int, float)) and value != ""]
+        return ", ".join(f"{name}: {_text(arguments, name)}" for name in plain)
+    if subject == _text(arguments, "url") and (query := _text(arguments, "query")):
+        return f"{subject} about {query}".strip()
+    if not subject or _text(arguments, "command"):
+        return subject or place
+    return f"{subject} in {place}" if place not in ("", ".") else subject
+
+
+def _place(arguments: Mapping[str, object]) -> str:
+    """Return the path of a call, with the lines, further paths or kind of files that it is limited to."""
+    path, glob = _text(arguments, "path"), _text(arguments, "glob")
+    if path and (offset := arguments.get("offset")):
+        path += f":{offset}"
+    more = arguments.get("more")
+    paths = [path, *map(str, more)] if isinstance(more, (list, tuple)) else [path]
+    if not glob:
+        return ", ".join(filter(None, paths))
+    return glob if path in ("", ".") else f"{path}/{glob}"
+
+
+def _task_texts(arguments: Mapping[str, object]) -> str:
+    """Return the contents of the tasks in a call, or their ids."""
+    tasks = arguments.get("tasks")
+    items = tasks if isinstance(tasks, (list, tuple)) else ()
+    texts = [_text(task, "content") or _text(task, "id") for task in items if isinstance(task, Mapping)]
+    return "; ".join(filter(None, texts))
+
+
+def _text(arguments: Mapping[str, object], name: str) -> str:
+    value = arguments.get(name)
+    return "" if value is None else " ".join(str(value).split())
 
 
 def image_labels(images: Iterable[Image] | None) -> str:
@@ -66,11 +115,12 @@ def image_labels(images: Iterable[Image] | None) -> str:
     return "".join(f" {image.label}" for image in images or ())
 
 
-def approval_text(decision: str, by: str) -> str:
-    """Return how an approval was decided, and by whom."""
+def approval_text(decision: str, by: str, opinion: Opinion | None = None) -> str:
+    """Return how an approval was decided, by whom, and a reviewer's reason."""
     if by == _USER and decision in _USER_DECISIONS:
         return _USER_DECISIONS[decision]
-    return f"{_DECISIONS[decision]} by {by}"
+    why = f": {opinion.text}" if opinion else ""
+    return f"{_DECISIONS[decision]} by {by}{why}"
 
 
 def replan_text(reason: str) -> str:

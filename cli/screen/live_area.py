@@ -92,7 +92,7 @@ class LiveArea:
                 self._planned_count = sum(step.id != LEAD for step in steps)
             case BudgetSpent() as budget:
                 self._budget = budget
-            case ApprovalRequested(approval_id=asked) | QuestionAsked(question_id=asked):
+            case ApprovalRequested(approval_id=asked, decided=False) | QuestionAsked(question_id=asked):
                 self._pending[asked] = envelope.step_id or ""
             case ApprovalResolved(approval_id=asked) | QuestionAnswered(question_id=asked):
                 self._pending.pop(asked, None)

@@ -144,9 +144,9 @@ class Transcript:
     def _on_minor_event(self, envelope: Envelope) -> None:
         """Write the events that take one line each."""
         match envelope.event:
-            case ApprovalResolved(decision=decision, by=by):
+            case ApprovalResolved(decision=decision, by=by, opinion=opinion):
                 tone: Tone = "quiet" if decision == "allow" else "warn"
-                self._print_clipped(tone, f"  {_prefix(envelope.step_id)}{approval_text(decision, by)}")
+                self._print_clipped(tone, f"  {_prefix(envelope.step_id)}{approval_text(decision, by, opinion)}")
             case QuestionAnswered(answer=answer):
                 reply = f"answered: {line}" if (line := to_single_line(answer or "")) else "not answered"
                 self._print_clipped("quiet", f"  {_prefix(envelope.step_id)}{reply}")

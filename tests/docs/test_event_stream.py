@@ -167,7 +167,7 @@ CASES = {
             lead_call("no_such_tool", x=1),
             lead_reply("gave up"),
         ),
-        exit_code=0,
+        exit_code=1,
         expected_types=("tool.completed",),
     ),
     "a tool that keeps failing": Case(
@@ -307,7 +307,7 @@ def run_and_signal(
 
 
 @pytest.mark.parametrize(
-    ("key", "decision", "exit_code"), [("y", "allow", 0), ("r", "allow", 0), ("not now", "deny", 57)]
+    ("key", "decision", "exit_code"), [("y", "allow", 1), ("r", "allow", 1), ("not now", "deny", 57)]
 )
 def test_an_approval_on_a_terminal_is_a_pair_of_events(user: User, key: str, decision: str, exit_code: int) -> None:
     replies = (command("git push --dry-run"), lead_reply("pushed"))

@@ -30,11 +30,13 @@ def reader(home: Path) -> User:
 
 def shell(user: User, line: str) -> str:
     """Run lines in a shell as a user in a checkout would; return everything printed."""
-    (user.home / "examples").symlink_to(ROOT / "examples")
+    project = user.home / "project"
+    project.mkdir(exist_ok=True)
+    (project / "examples").symlink_to(ROOT / "examples")
     environ = user.environment(PATH=f"{AGENT.parent}:/usr/local/bin:/usr/bin:/bin")
     done = subprocess.run(
         ["bash", "-c", line],
-        cwd=user.home,
+        cwd=project,
         env=environ,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

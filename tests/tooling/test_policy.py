@@ -1,9 +1,11 @@
 """The approval policy: modes, rules, and answers of the user."""
 
+import shlex
 from pathlib import Path
 
 import pytest
 
+from tests.tooling.safety.judge_harness import corpus
 from tests.tooling.tool_harness import TASK, USER, FakeUser
 from tooling.approvals.policy import NO_USER_TO_ASK, PLAN_MODE, PolicyApprover
 from tooling.approvals.rule_text import covers_command, rule_for
@@ -174,3 +176,37 @@ async def test_no_rule_is_saved_for_programs_that_can_do_anything(text: str) -> 
 def test_the_suggested_rule_is_narrow_and_sufficient(text: str, rule: str) -> None:
     assert rule_for(text) == rule
     assert covers_command(rule, text)
+
+
+@pytest.mark.parametrize("wrapper", ["{}", "timeout 5 bash -c {}", "env A=b nice -n 5 sh -c {}"])
+async def test_the_rules_that_a_refusal_advises_allow_the_command(wrapper: str) -> None:
+    useless = []
+    for line in corpus("dangerous.txt")[::5]:
+        plain = line.split("\t", 1)[1]
+        command = plain if wrapper == "{}" else wrapper.format("'" + plain.replace("'", "'\\''") + "'")
+        refused = await decide(PolicyApprover(), command)
+        if refused.by != "policy":
+            continue
+        advised = shlex.split(refused.remark.removesuffix(" would allow it.").partition("; ")[2])
+        assert advised[::2] == ["--allow"] * (len(advised) // 2)
+        if (await decide(PolicyApprover(allow=advised[1::2]), command)).decision != "allow":
+            useless.append(command)
+    assert useless == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "command"),
+    [
+        ("python3 -m http.server", "timeout 1 python3 -u -m http.server 8000"),
+        ("git push", "env A=b nice -n 5 /usr/bin/git push origin main"),
+        ("/usr/bin/git push", "git push"),
+        ('git commit -m "two words"', "nohup git commit -m 'two words'"),
+        ("./deploy.sh", "timeout 9 ./deploy.sh --all"),
+        ("pytest", "python3 -m pytest -x"),
+    ],
+)
+async def test_a_rule_applies_behind_wrappers_and_to_other_spellings(rule: str, command: str) -> None:
+    denied = await decide(PolicyApprover(deny=[rule]), command)
+    assert (denied.decision, denied.rule) == ("deny", rule)
+    if rule != "pytest":
+        assert (await decide(PolicyApprover(allow=[rule]), command)).decision == "allow"

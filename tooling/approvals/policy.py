@@ -1,4 +1,4 @@
-"""The approval policy: rules first, then the mode, then the user; without a user, the run's `on_approval`.
+"""The approval policy: rules first, then the mode, the reviewer, the user; without a user, the run's `on_approval`.
 
 | mode      | command, host, memory note | edit in the workspace               | clear memory |
 |-----------|----------------------------|-------------------------------------|--------------|
@@ -7,6 +7,10 @@
 | never     | denied                     | allowed                             | denied       |
 | yolo      | allowed                    | allowed                             | asks         |
 | plan      | asks                       | refused                             | asks         |
+| review    | reviewer, else asks        | as a command, if it would ask       | asks         |
+
+A reviewer looks at everything that would be asked, also at what mode yolo allows instead. It makes a decision stricter,
+never milder; only in mode review it may allow what would be asked.
 
 In mode plan only commands that just read are run at all. Blocked actions never reach the policy and stay blocked in
 every mode. Clearing the memory is asked about every time: neither rules nor earlier answers apply to it.
@@ -20,12 +24,23 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from tooling.approvals.rule_text import covers_command, covers_host, is_command_prefix, rule_for, suggest_rules
-from tooling.contract.action import Action, ApprovalAnswer, Approver, Decision, Scope, Verdict
+from tooling.contract.action import (
+    REVIEWER,
+    Action,
+    ApprovalAnswer,
+    Approver,
+    Decision,
+    Opinion,
+    Reviewer,
+    Scope,
+    Verdict,
+)
 from tooling.contract.context import ExecCtx
 
-Mode: TypeAlias = Literal["ask", "auto-edit", "never", "yolo", "plan"]
+Mode: TypeAlias = Literal["ask", "auto-edit", "never", "yolo", "plan", "review"]
 OnApproval: TypeAlias = Literal["deny", "defer", "fail"]
 _THIS_RUN = "this run"
+_YOLO = "approval mode yolo"
 
 NO_USER_TO_ASK = "This run cannot ask for approval"
 MODE_NEVER_ASKS = "This mode never asks for approval"
@@ -46,6 +61,7 @@ class PolicyApprover:
         deny: Sequence[str] = (),
         on_approval: OnApproval = "deny",
         user: Approver | None = None,
+        reviewer: Reviewer | None = None,
         asks_for_edits: bool = False,
         only_reads: Callable[[str, Path], bool] = lambda command, cwd: False,
         save_rules: Callable[[Scope, tuple[str, ...]], None] | None = None,
@@ -55,6 +71,7 @@ class PolicyApprover:
         self._deny = tuple(deny)
         self._on_approval = on_approval
         self._user = user
+        self._reviewer = reviewer
         self._asks_for_edits = asks_for_edits
         self._only_reads = only_reads
         self._save_rules = save_rules
@@ -64,15 +81,43 @@ class PolicyApprover:
     async def approve(self, action: Action, verdict: Verdict, ctx: ExecCtx) -> ApprovalAnswer:
         """Decide, or wait for the user's answer; an answer for the run is not asked for again."""
         answer = self.decide(action, verdict)
+        if answer is not None and not self._is_reviewed(answer):
+            return answer
+        if action.effect != "web":
+            return await self._review_and_ask(action, verdict, ctx)
+        # Pages of one host may be fetched concurrently; one answer can cover them all.
+        async with self._ask_locks.setdefault(verdict.commands_to_approve, asyncio.Lock()):
+            answer = self.decide(action, verdict)
+            if answer is not None and not self._is_reviewed(answer):
+                return answer
+            return await self._review_and_ask(action, verdict, ctx)
+
+    def _is_reviewed(self, answer: ApprovalAnswer) -> bool:
+        return self._reviewer is not None and answer.by == _YOLO
+
+    async def _review_and_ask(self, action: Action, verdict: Verdict, ctx: ExecCtx) -> ApprovalAnswer:
+        """Get the reviewer's opinion, then ask the user unless the opinion decides."""
+        # Without a user, what would be asked is refused whatever a reviewer thinks.
+        can_matter = self._user is not None or self._mode in ("review", "yolo")
+        opinion = await self._reviewer.review(action, verdict, ctx) if self._reviewer and can_matter else None
+        answer = self._answer_of(opinion, action)
         if answer is not None:
             return answer
         if self._user is None:
-            return _refusal(self._on_approval, "policy", NO_USER_TO_ASK, action, verdict)
-        if action.effect != "web":
-            return await self._ask_user(self._user, action, verdict, ctx)
-        # Pages of one host may be fetched concurrently; one answer can cover them all.
-        async with self._ask_locks.setdefault(verdict.commands_to_approve, asyncio.Lock()):
-            return self.decide(action, verdict) or await self._ask_user(self._user, action, verdict, ctx)
+            refusal = _refusal(self._on_approval, "policy", NO_USER_TO_ASK, action, verdict)
+            return replace(refusal, opinion=opinion)
+        return await self._ask_user(self._user, action, replace(verdict, opinion=opinion), ctx)
+
+    def _answer_of(self, opinion: Opinion | None, action: Action) -> ApprovalAnswer | None:
+        """Return the decision that follows from the reviewer's opinion; None means that the user must be asked."""
+        if opinion is not None and opinion.verdict == "deny":
+            return ApprovalAnswer(decision="deny", by=REVIEWER, remark=opinion.text, opinion=opinion)
+        is_agreed = opinion is not None and opinion.verdict == "allow"
+        if self._mode == "yolo" and action.effect != "forget" and (opinion is None or is_agreed):
+            return ApprovalAnswer(decision="allow", by=_YOLO)
+        if self._mode == "review" and action.effect != "forget" and is_agreed:
+            return ApprovalAnswer(decision="allow", by=REVIEWER, opinion=opinion)
+        return None
 
     async def _ask_user(self, user: Approver, action: Action, verdict: Verdict, ctx: ExecCtx) -> ApprovalAnswer:
         answer = await user.approve(action, verdict, ctx)
@@ -112,7 +157,7 @@ class PolicyApprover:
             return _THIS_RUN
         if self._is_allowed(action, verdict):
             return "a rule"
-        return "approval mode yolo" if self._mode == "yolo" else ""
+        return _YOLO if self._mode == "yolo" else ""
 
     def _remember(self, action: Action, verdict: Verdict, answer: ApprovalAnswer) -> ApprovalAnswer:
         """Apply an answer beyond this call: to the exact action for the run, or to the suggested rules permanently."""
@@ -131,7 +176,7 @@ class PolicyApprover:
     def _needs_approval(self, action: Action, verdict: Verdict) -> bool:
         if verdict.decision is Decision.ASK:
             return True
-        return action.effect == "write" and self._mode == "ask" and self._asks_for_edits
+        return action.effect == "write" and self._mode in ("ask", "review") and self._asks_for_edits
 
     def _denied_by(self, action: Action, verdict: Verdict) -> str:
         commands = verdict.commands or (action.subject,)

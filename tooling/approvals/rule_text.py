@@ -1,6 +1,9 @@
 """The syntax of allow and deny rules: the first words of a simple command, or a tool and a host."""
 
+import shlex
 from collections.abc import Iterable
+
+from tooling.safety.shell.command import quote_word
 
 _SUBCOMMANDS = frozenset(
     ("git", "gh", "npm", "pnpm", "yarn", "pip", "pip3", "cargo", "gem", "apt", "apt-get", "dnf", "brew", "systemctl")
@@ -22,10 +25,9 @@ _TOO_BROAD = frozenset(
 
 def covers_command(rule: str, command: str) -> bool:
     """Whether a command starts with the words of an allow rule and has no redirection beyond them."""
-    wanted, words = rule.split(), command.split()
-    if not wanted or words[: len(wanted)] != wanted:
-        return False
-    return not any(word.startswith(_REDIRECTIONS) for word in words[len(wanted) :])
+    words = command.split()
+    covered = _covered_count(rule, words)
+    return covered > 0 and not any(word.startswith(_REDIRECTIONS) for word in words[covered:])
 
 
 def covers_host(rule: str, fetch: str) -> bool:
@@ -39,8 +41,28 @@ def covers_host(rule: str, fetch: str) -> bool:
 
 def is_command_prefix(rule: str, command: str) -> bool:
     """Whether a command starts with the words of a deny rule, whatever follows."""
-    wanted = rule.split()
-    return bool(wanted) and command.split()[: len(wanted)] == wanted
+    return _covered_count(rule, command.split()) > 0
+
+
+def _covered_count(rule: str, words: list[str]) -> int:
+    """Return how many words of a command a rule covers; 0 if it does not match.
+
+    A rule may be written as the judge shows commands, or with a folder before the program and other quotes.
+    """
+    for wanted in (rule.split(), _canonical_words(rule)):
+        if wanted and words[: len(wanted)] == wanted:
+            return len(wanted)
+    return 0
+
+
+def _canonical_words(rule: str) -> list[str]:
+    try:
+        words = shlex.split(rule)
+    except ValueError:
+        # An apostrophe that closes nothing.
+        words = rule.split()
+    program = words[0].rpartition("/")[2] if words else ""
+    return " ".join(map(quote_word, (program, *words[1:]))).split()
 
 
 def rule_for(command: str) -> str:

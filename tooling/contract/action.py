@@ -13,8 +13,9 @@ Effect: TypeAlias = Literal["read", "write", "execute", "web", "ask", "note", "r
 Scope: TypeAlias = Literal["once", "run", "project", "always"]
 
 
-# `by` of an answer that the user gave; a value of the event stream.
+# `by` of an answer that the user or the reviewer model gave; values of the event stream.
 USER = "person"
+REVIEWER = "reviewer"
 
 
 class Decision(IntEnum):
@@ -46,12 +47,20 @@ class Action:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Opinion:
+    """What a reviewer thinks of an action that needs approval, and one sentence why."""
+
+    verdict: Literal["allow", "ask", "deny"]
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """A decision and the reasons for it; `rule` names the one that decided.
 
     `commands` are the simple commands found in a shell text, each as its canonical words; `commands_to_approve` are
     those that need approval, so that a rule for one of them never covers another. `is_only_network` means that the
-    hosts they reach are the only reason for the verdict.
+    hosts they reach are the only reason for the verdict. `opinion` is the reviewer's, if there is one.
     """
 
     decision: Decision
@@ -63,6 +72,7 @@ class Verdict:
     targets: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
     is_only_network: bool = False
+    opinion: Opinion | None = None
 
     @property
     def involves(self) -> tuple[str, ...]:
@@ -84,7 +94,8 @@ class ApprovalAnswer:
     """The answer to an approval request: from the user, a rule, the mode, or because no user is present.
 
     `remark` is passed on to the model. `scope` is how long an approval lasts; `command` is set if the user edited the
-    command. A refusal that the user expects, as in plan mode, is no failure of the run.
+    command. A refusal that the user expects, as in plan mode, is no failure of the run. `opinion` is the reviewer's, if
+    nobody else was asked.
     """
 
     decision: Literal["allow", "deny", "defer", "fail"]
@@ -94,6 +105,7 @@ class ApprovalAnswer:
     scope: Scope = "once"
     command: str | None = None
     is_failure: bool = True
+    opinion: Opinion | None = None
 
 
 class Judge(Protocol):
@@ -121,4 +133,12 @@ class Approver(Protocol):
 
     async def approve(self, action: Action, verdict: Verdict, ctx: ExecCtx) -> ApprovalAnswer:
         """Wait for the decision; only the step that asked waits."""
+        ...
+
+
+class Reviewer(Protocol):
+    """Looks at an action before the user is asked; it never decides on blocked ones."""
+
+    async def review(self, action: Action, verdict: Verdict, ctx: ExecCtx) -> Opinion | None:
+        """Return an opinion, or None if there is none in time."""
         ...

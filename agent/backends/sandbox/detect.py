@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from agent.backends.process.environment import clean_environment
-from agent.backends.sandbox.git_protection import find_git_paths
+from agent.backends.sandbox.git.protection import find_git_paths
 from agent.backends.sandbox.process_limits import default_limits
 from agent.backends.sandbox.types import GeneratedFile, Link, ResourceLimits, SandboxPolicy, split_words
 from agent.vocabulary.errors import SandboxError
@@ -173,6 +173,7 @@ def build_policy(
         toolchains=find_toolchains(environ, home, already_shown=shown),
         pinned=(*git.pinned, *_pinned_folders(writable, masked)),
         protected=git.protected,
+        repositories=git.stores,
         hidden_folders=tuple(path for path in masked if path.is_dir()),
         hidden_files=tuple(path for path in masked if not path.is_dir()),
         limits=limits or default_limits(),

@@ -95,6 +95,7 @@ class LazySandboxRunner:
                 hidden=self._options.hidden,
                 outputs=self._options.outputs,
                 proxy_dir=self._create_proxy_dir(),
+                on_planted=self._options.warn,
             )
         except SandboxError as error:
             self._options.on_sandbox_error(error)

@@ -1,9 +1,10 @@
 """Runs commands in a sandbox, and chooses the sandbox."""
 
+import asyncio
 import os
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,8 @@ from agent.backends.process.run_process import GRACE_S, run_process
 from agent.backends.sandbox.bubblewrap.bubblewrap_sandbox import BubblewrapSandbox
 from agent.backends.sandbox.cgroup import find_cgroup_parent
 from agent.backends.sandbox.detect import build_policy
-from agent.backends.sandbox.git_protection import find_git_paths
+from agent.backends.sandbox.git.guard import GitGuard
+from agent.backends.sandbox.git.protection import find_git_paths
 from agent.backends.sandbox.landlock.landlock_sandbox import LandlockSandbox
 from agent.backends.sandbox.seatbelt import SeatbeltSandbox
 from agent.backends.sandbox.seccomp import UnknownArchitecture
@@ -73,6 +75,7 @@ _INSTALL_COMMANDS = {
     "apk": "apk add bubblewrap",
     "zypper": "zypper install bubblewrap",
 }
+PLANTED = "a command left code for git to run; it was taken back:"
 ALLOWED_HOSTS_NEED_BUBBLEWRAP = "allowed hosts need bubblewrap"
 PROTECTS_LESS = "commands run under Landlock, which protects less (see agent doctor)"
 
@@ -102,9 +105,14 @@ def failed_bubblewrap_warning(reason: str) -> str:
 class SandboxCommandRunner:
     """Runs every command in a sandbox."""
 
-    def __init__(self, sandbox: Sandbox, *, grace_s: float = GRACE_S) -> None:
+    def __init__(
+        self, sandbox: Sandbox, *, grace_s: float = GRACE_S, on_planted: Callable[[str], None] = lambda what: None
+    ) -> None:
         self._sandbox = sandbox
         self._grace_s = grace_s
+        self._on_planted = on_planted
+        self._guard = _git_guard(sandbox)
+        self._checking: asyncio.Future[None] | None = None
 
     @property
     def sandbox(self) -> Sandbox:
@@ -117,7 +125,10 @@ class SandboxCommandRunner:
         disk = DiskWatch(policy.writable, policy.limits.free_disk_bytes)
         check = request.cancel_check
         watched = replace(request, cancel_check=lambda: (check is not None and check()) or disk.is_full())
-        output = await run_process(watched, self._sandbox.launch, grace_s=self._grace_s)
+        try:
+            output = await run_process(watched, self._sandbox.launch, grace_s=self._grace_s)
+        finally:
+            self._check_repositories()
         return disk.add_reason(output) if disk.was_full and output.cancelled else output
 
     def describe(self) -> SandboxDescription:
@@ -133,11 +144,27 @@ class SandboxCommandRunner:
     def protect_new_repositories(self) -> None:
         """Protect the repositories that commands have created, unless a process is running that could interfere."""
         sandbox = self._sandbox
+        self._report(self._guard.check())
         if isinstance(sandbox, BubblewrapSandbox) and sandbox.is_idle:
             git = find_git_paths(sandbox.policy.writable)
             pinned = tuple(dict.fromkeys((*sandbox.policy.pinned, *git.pinned)))
             protected = tuple(dict.fromkeys((*sandbox.policy.protected, *git.protected)))
-            sandbox.policy = replace(sandbox.policy, pinned=pinned, protected=protected)
+            sandbox.policy = replace(sandbox.policy, pinned=pinned, protected=protected, repositories=git.stores)
+            self._guard = _git_guard(sandbox)
+
+    def _check_repositories(self) -> None:
+        """Look for planted code while the model reads the result; a check that is under way is followed by another."""
+
+        async def check(earlier: "asyncio.Future[None] | None") -> None:
+            if earlier is not None:
+                await asyncio.wait({earlier})
+            self._report(await asyncio.to_thread(self._guard.check))
+
+        self._checking = asyncio.ensure_future(check(self._checking))
+
+    def _report(self, planted: Iterable[str]) -> None:
+        for what in planted:
+            self._on_planted(f"{PLANTED} {what}")
 
     def use_landlock(self) -> None:
         """Replace bubblewrap, which does not work here, by Landlock. Raises SandboxError."""
@@ -146,11 +173,15 @@ class SandboxCommandRunner:
         fallback = _build_landlock(self._sandbox.policy)
         self._sandbox.close()
         self._sandbox = fallback
+        self._guard = _git_guard(fallback)
 
     async def stop(self) -> None:
         """End all commands and background processes, and wait for their end; call this before `close`."""
         if isinstance(self._sandbox, BubblewrapSandbox):
             await self._sandbox.stop()
+        if self._checking is not None:
+            self._check_repositories()
+            await asyncio.wait({self._checking})
 
     def close(self) -> None:
         """End running commands and remove temporary files."""
@@ -168,20 +199,28 @@ def build_sandbox_runner(
     proxy_dir: Path | None = None,
     proxy_socket: Path | None = None,
     grace_s: float = GRACE_S,
+    on_planted: Callable[[str], None] = lambda what: None,
 ) -> SandboxCommandRunner:
     """Return a runner whose commands may change these folders only. Raises SandboxError.
 
     `hidden` are folders of this program (data, configuration) that are hidden even inside a writable folder, except
     for `outputs`. A socket that is created in `proxy_dir` later can be opened without starting the sandbox again.
+    `on_planted` hears of code for git that was taken back.
     """
     policy = build_policy(workspace=workspace, environ=environ, extra_dirs=extra_dirs, hidden=hidden, limits=limits)
     policy = _with_interpreter(
         replace(policy, outputs=tuple(path for path in outputs if path.is_dir()), proxy_dir=proxy_dir)
     )
-    runner = SandboxCommandRunner(choose_sandbox(policy), grace_s=grace_s)
+    runner = SandboxCommandRunner(choose_sandbox(policy), grace_s=grace_s, on_planted=on_planted)
     if proxy_socket is not None:
         runner.open_network(proxy_socket)
     return runner
+
+
+def _git_guard(sandbox: Sandbox) -> GitGuard:
+    policy = sandbox.policy
+    mounted = policy.protected if isinstance(sandbox, BubblewrapSandbox) else ()
+    return GitGuard(policy.writable, policy.repositories, mounted)
 
 
 def choose_sandbox(policy: SandboxPolicy) -> Sandbox:

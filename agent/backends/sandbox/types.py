@@ -59,8 +59,9 @@ class SandboxPolicy:
 
     `writable` are the folders that commands may change. Inside them, `pinned` folders can be neither renamed nor
     removed, `protected` paths cannot be changed and `hidden_*` paths cannot be read, except for `outputs`, the full
-    outputs of earlier commands. `home` is empty at first. `proxy_dir` is where the socket of the proxy is created when
-    hosts are allowed; `relay` is the command that connects the sandbox to it.
+    outputs of earlier commands; `repositories` are those of git that exist already. `home` is empty at first.
+    `proxy_dir` is where the socket of the proxy is created when hosts are allowed; `relay` is the command that connects
+    the sandbox to it.
     """
 
     writable: tuple[Path, ...]
@@ -71,6 +72,7 @@ class SandboxPolicy:
     toolchains: tuple[Path, ...] = ()
     pinned: tuple[Path, ...] = ()
     protected: tuple[Path, ...] = ()
+    repositories: tuple[Path, ...] = ()
     hidden_folders: tuple[Path, ...] = ()
     hidden_files: tuple[Path, ...] = ()
     outputs: tuple[Path, ...] = ()

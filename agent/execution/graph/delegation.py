@@ -188,12 +188,15 @@ class LeadDelegation:
         state = self._state
         given = self._draft.complete(steps, {step.id for step in state.plan_log.all_steps})
         if given:
+            others = [(step, response) for step, response in state.results if step.id != LEAD]
             failed = {
                 step.id: step
-                for step, response in state.results
-                if step.id != LEAD and not is_success(response.status) and step.id not in state.replaced
+                for step, response in others
+                if not is_success(response.status) and step.id not in state.replaced
             }
             self._exchange(given, _REVISED, failed)
+            # The new steps take care of what earlier ones left undone.
+            state.replaced |= {step.id for step, response in others if response.status == "partial"}
         return given
 
     def _exchange(self, steps: Sequence[PlanStep], reason: str, failed: Mapping[str, PlanStep] | None = None) -> None:

@@ -123,7 +123,10 @@ class Replanner:
             plan = await self._replan_rest(why)
             if plan is None or (failed and not plan.steps):
                 return
-            self._replans += self._state.revise(plan.steps, f"{SURPRISE}{_one_line(why)}", failed)
+            if self._state.revise(plan.steps, f"{SURPRISE}{_one_line(why)}", failed):
+                self._replans += 1
+                # The new plan takes care of what these steps left undone.
+                self._state.replaced |= {one.id for one, response, _ in surprises if response.status == "partial"}
 
     async def _after_question(self, step: PlanStep, response: ExecutorResponse) -> None:
         question = step.ask_question or step.instruction

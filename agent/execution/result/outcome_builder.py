@@ -7,7 +7,8 @@ from pathlib import Path
 
 from agent.execution.graph.run_state import RunState
 from agent.execution.result.compose import join_results
-from agent.execution.step.step_result import collect_refusals, combine_verified, exit_status, failure_reason
+from agent.execution.result.run_status import combine_verified, run_status
+from agent.execution.step.step_result import collect_refusals
 from agent.model.budget import Budget
 from agent.vocabulary import exit_codes
 from agent.vocabulary.outcome import Outcome
@@ -33,10 +34,6 @@ _RESUMABLE = frozenset(
 )
 
 
-NO_CHECKS = "nothing was verified: no step had a check"
-CHECK_FAILED = "a check failed"
-
-
 class OutcomeBuilder:
     """Builds the outcome of a run from its state and budget."""
 
@@ -54,38 +51,40 @@ class OutcomeBuilder:
 
     def build(self, answer: str, plan: Plan | None) -> Outcome:
         """Return the outcome of a run that was not interrupted."""
-        effective = self._state.effective_responses
-        subtype, exit_code = exit_status(effective, answer)
-        error = failure_reason(effective, exit_code)
-        verified = combine_verified(effective)
-        if exit_code == exit_codes.OK and self._require_verified and verified is not True:
-            subtype, exit_code = exit_codes.SUBTYPES[exit_codes.UNVERIFIED], exit_codes.UNVERIFIED
-            error = NO_CHECKS if verified is None else CHECK_FAILED
-        responses = tuple(response for _, response in self._state.results)
+        state = self._state
+        effective = state.effective_responses
+        status = run_status(
+            effective,
+            answer,
+            replaced=[response for step, response in state.results if step.id in state.replaced],
+            require_verified=self._require_verified,
+        )
+        responses = tuple(response for _, response in state.results)
         refused = collect_refusals(responses)
         return Outcome(
-            subtype=subtype,
-            exit_code=exit_code,
+            subtype=status.subtype,
+            exit_code=status.exit_code,
             answer=answer,
             plan=plan,
             responses=responses,
-            artifacts=find_artifacts(self._state.results, self._root, self._started_at),
+            artifacts=find_artifacts(state.results, self._root, self._started_at),
             denials=refused.denied,
             deferred=refused.deferred,
             usage=self._budget.total,
             model_usage=dict(self._budget.by_model),
             num_turns=self._budget.total.requests,
             duration_ms=int((time.monotonic() - self._started) * 1000),
-            error=error,
-            verified=verified,
-            resume=self._resume_after(exit_code),
+            error=status.error,
+            hint=status.hint,
+            verified=combine_verified(effective),
+            resume=self._resume_after(status.exit_code),
         )
 
     def build_stopped(self, answer: str, plan: Plan | None, exit_code: int, reason: str) -> Outcome:
         """Return the outcome of a run that was stopped early."""
         outcome = self.build(answer, plan)
         subtype, resume = exit_codes.SUBTYPES[exit_code], self._resume_after(exit_code)
-        return replace(outcome, exit_code=exit_code, subtype=subtype, error=reason, resume=resume)
+        return replace(outcome, exit_code=exit_code, subtype=subtype, error=reason, hint="", resume=resume)
 
     def _resume_after(self, exit_code: int) -> str | None:
         """Return the resume command; without a plan there is nothing to resume."""

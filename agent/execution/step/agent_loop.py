@@ -13,6 +13,7 @@ from agent.execution.step.described_change import MAKE_THE_CHANGE, describes_cha
 from agent.execution.step.prompts import step_message
 from agent.execution.step.stalls import MUTATING, STOP_AT, WARN_AT, StallDetector, split_surprise
 from agent.execution.step.step_result import StepResult
+from agent.execution.step.step_status import answer_status
 from agent.execution.step.tool_calls import ToolCallRunner
 from agent.model.faults import ModelFault
 from agent.model.metered_client import MeteredModel
@@ -30,6 +31,7 @@ from tooling.contract.tool import schema_name
 
 _STEERING_PREFIX = "The user adds, while you work: "
 _ASK_FOR_RESULT = "Go on: reply with the result, or call a tool."
+_CUT_OFF = "its answer was cut off at the length limit"
 _NOT_DONE = "The reply describes a change, but nothing was changed."
 _REPEATED = "You already made this call with the same result. Try something else, or reply with what you have."
 _OVERFLOW_TRIES = 3
@@ -79,6 +81,7 @@ class _LoopState:
     conversation: Conversation
     size: ContextSize
     tools: tuple[dict[str, object], ...]
+    max_retries: int | None = None
     has_nudged: bool = False
 
 
@@ -108,7 +111,7 @@ class AgentRunner:
         self, request: ExecutorRequest, profile: ExecutorProfile, ctx: ExecCtx, conversation: Conversation
     ) -> StepResult:
         """Loop until the model answers, stalls or reaches the turn limit, starting from the given conversation."""
-        loop = self._start_loop(request, ctx, conversation)
+        loop = self._start_loop(request, profile, ctx, conversation)
         await self._repeat_open_calls(loop)
         if (answer := conversation.last_answer) and (result := await self._finish(loop, answer)):
             return result
@@ -131,7 +134,7 @@ class AgentRunner:
                     return result
             elif text.strip() and reply.finish_reason == "length":
                 if truncated:
-                    return StepResult(status="partial", text=truncated + text)
+                    return StepResult(status="partial", text=truncated + text, shortfall=_CUT_OFF)
                 truncated = text
                 await self._add_user_message(loop, CONTINUE_PROMPT)
             elif answer := (truncated + text).strip():
@@ -153,7 +156,7 @@ class AgentRunner:
         if self._delegation and loop.ctx.step_id == LEAD and (results := await self._delegation.unreported()):
             await self._add_user_message(loop, results)
             return None
-        result = _answer_result(answer, loop.conversation)
+        result = self._answer_result(answer, loop.conversation)
         is_proposal = not self._settings.may_change
         if is_proposal or self._has_changed_something(loop) or not describes_change(loop.goal, answer):
             return result
@@ -162,6 +165,20 @@ class AgentRunner:
             await self._add_user_message(loop, MAKE_THE_CHANGE)
             return None
         return replace(result, status="error", reason=_NOT_DONE, exit_code=exit_codes.FAILED)
+
+    def _answer_result(self, answer: str, conversation: Conversation) -> StepResult:
+        text, surprise = split_surprise(answer)
+        effect_of, is_proposal = self._calls.effect_of, not self._settings.may_change
+        # A proposal was not meant to change anything.
+        facts = [fact for fact in conversation.facts if not (is_proposal and effect_of(fact.tool) in MUTATING)]
+        ending = answer_status(facts, effect_of)
+        return StepResult(
+            status=ending.status,
+            text=text,
+            surprise=surprise,
+            shortfall=ending.shortfall,
+            questions=ending.questions,
+        )
 
     def _has_changed_something(self, loop: _LoopState) -> bool:
         mutating = (self._calls.effect_of(fact.tool) in MUTATING for fact in loop.conversation.facts if fact.success)
@@ -200,7 +217,9 @@ class AgentRunner:
         surprise, self._has_stalled = "" if self._has_stalled else reason, True
         return StepResult(status="error", reason=reason, exit_code=exit_codes.FAILED, surprise=surprise)
 
-    def _start_loop(self, request: ExecutorRequest, ctx: ExecCtx, conversation: Conversation) -> _LoopState:
+    def _start_loop(
+        self, request: ExecutorRequest, profile: ExecutorProfile, ctx: ExecCtx, conversation: Conversation
+    ) -> _LoopState:
         model = request.model or self._settings.model
         # What continues a conversation has its instruction in there, and all its tools: the prefix stays the same.
         opening = () if request.history else (step_message(request),)
@@ -213,6 +232,7 @@ class AgentRunner:
             conversation=conversation,
             size=ContextSize.of_window(self._settings.context_tokens(model), self._settings.max_output_tokens),
             tools=tools if request.history else tuple(tool for tool in tools if schema_name(tool) != PLAN_TOOL),
+            max_retries=profile.max_retries,
         )
 
     async def _turn(self, loop: _LoopState) -> ModelReply:
@@ -265,6 +285,7 @@ class AgentRunner:
             step_id=loop.ctx.step_id,
             max_output_tokens=self._settings.max_output_tokens,
             temperature=self._settings.temperature,
+            max_retries=loop.max_retries,
             cache_key=self._settings.cache_key,
         )
 
@@ -311,13 +332,6 @@ class AgentRunner:
         loop.conversation.messages.append(Message(role="user", content=text))
         event = MessageAdded(role="user", content=text)
         await self._channel.publish(event, step_id=loop.ctx.step_id, attempt=loop.ctx.attempt)
-
-
-def _answer_result(answer: str, conversation: Conversation) -> StepResult:
-    text, surprise = split_surprise(answer)
-    # A cancelled call is not a failure: the step continued after it.
-    is_complete = all(fact.success or fact.status == "cancelled" for fact in conversation.facts)
-    return StepResult(status="ok" if is_complete else "partial", text=text, surprise=surprise)
 
 
 def _failure_text(facts: Sequence[CallFact]) -> str:

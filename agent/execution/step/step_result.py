@@ -1,4 +1,4 @@
-"""The result of a step, the response built from it, and what responses mean for the run."""
+"""The result of a step, the response built from it, and the calls that were refused in it."""
 
 import asyncio
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from agent.execution.step.context import Conversation
 from agent.protocol.channel import LogWriteError
 from agent.vocabulary import exit_codes
 from agent.vocabulary.plan import PlanStep
-from agent.vocabulary.status import StepStatus, Subtype, is_success
+from agent.vocabulary.status import StepStatus
 from agent.vocabulary.step import CallFact, ExecutorResponse, StepOutput
 from agent.vocabulary.usage import Usage
 from tooling.contract.fast_dataclass import dataclass
@@ -18,14 +18,13 @@ from tooling.safety.secrets.redact import MASK
 SUMMARY_CHARS = 400
 NOT_SAVED = "The step's result could not be saved."
 MASKED_SECRET = "The step's command contains a secret, which the log does not store; start a new run with `agent run`."
-NO_ANSWER = "no answer was produced"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepResult:
     """An answer (`text`) or the reason why there is none; `surprise` is what the plan did not expect.
 
-    `hint` tells the user what to do about the reason.
+    `shortfall` is what a partial answer lacks. `hint` tells the user what to do about the reason.
     """
 
     status: StepStatus
@@ -34,6 +33,7 @@ class StepResult:
     hint: str = ""
     exit_code: int = 0
     surprise: str = ""
+    shortfall: str = ""
     verified: bool | None = None
     questions: tuple[str, ...] = ()
 
@@ -71,6 +71,7 @@ def build_response(
         exit_code=result.exit_code,
         hint=result.hint,
         surprise=result.surprise,
+        shortfall=result.shortfall,
         checks=tuple(conversation.checks),
         verified=result.verified,
     )
@@ -86,15 +87,9 @@ def _summary(text: str) -> str:
 
 
 def question_limit_response(step: PlanStep) -> ExecutorResponse:
-    """Return the response of a question beyond the limit."""
+    """Return the response of a question beyond the limit, which is not asked."""
     question = step.ask_question or step.instruction
-    return ExecutorResponse(
-        task_id=step.id,
-        status="needs_input",
-        summary=question,
-        next_questions=(question,),
-        exit_code=exit_codes.FAILED,
-    )
+    return ExecutorResponse(task_id=step.id, status="needs_input", summary=question, exit_code=exit_codes.FAILED)
 
 
 def has_masked_secret(step: PlanStep) -> bool:
@@ -120,17 +115,6 @@ def unsaved_response(response: ExecutorResponse) -> ExecutorResponse:
 
 
 _REFUSED = frozenset({"denied", "blocked"})
-_REASON_CHARS = 400
-# If several steps failed for different reasons, the first of these decides.
-_PRECEDENCE = (
-    exit_codes.BUDGET,
-    exit_codes.NO_KEY,
-    exit_codes.BAD_INPUT,
-    exit_codes.BAD_CONFIG,
-    exit_codes.RETRY_LATER,
-    exit_codes.LIMIT,
-    exit_codes.TOOL_FAILED,
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,80 +127,30 @@ class Refusals:
 
 def collect_refusals(responses: Sequence[ExecutorResponse]) -> Refusals:
     """Collect the calls that were denied, blocked or deferred and not allowed later."""
-    refused = [fact for response in responses for fact in _refused_in(response.tool_calls)]
+    refused = [fact for response in responses for fact in refused_calls(response.tool_calls)]
     return Refusals(
-        denied=tuple(dict.fromkeys(_subject(fact) for fact in refused if fact.status in _REFUSED)),
-        deferred=tuple(dict.fromkeys(_subject(fact) for fact in refused if fact.status == "deferred")),
+        denied=tuple(dict.fromkeys(call_subject(fact) for fact in refused if fact.status in _REFUSED)),
+        deferred=tuple(dict.fromkeys(call_subject(fact) for fact in refused if fact.status == "deferred")),
     )
 
 
 def is_final(response: ExecutorResponse) -> bool:
     """Whether the result is final, i.e. not re-run on resume."""
     refused = collect_refusals([response])
-    return is_success(response.status) and not (response.exit_code or refused.denied or refused.deferred)
+    return response.status == "ok" and not (response.exit_code or refused.denied or refused.deferred)
 
 
-def _refused_in(facts: Sequence[CallFact]) -> list[CallFact]:
+def refused_calls(facts: Sequence[CallFact]) -> list[CallFact]:
     """Return the refused calls of a step, without those allowed later."""
     refused: dict[tuple[str, str], CallFact] = {}
     for fact in facts:
         if fact.status in _REFUSED or fact.status == "deferred":
-            refused[fact.tool, _subject(fact)] = fact
+            refused[fact.tool, call_subject(fact)] = fact
         elif fact.status != "cancelled":
-            refused.pop((fact.tool, _subject(fact)), None)
+            refused.pop((fact.tool, call_subject(fact)), None)
     return list(refused.values())
 
 
-def combine_verified(responses: Sequence[ExecutorResponse]) -> bool | None:
-    """Return False if any check failed, True if some passed, None if there were none."""
-    verdicts = {response.verified for response in responses}
-    return False if False in verdicts else True if True in verdicts else None
-
-
-def unanswered(question: str) -> str:
-    return f"unanswered question: {question}"
-
-
-def failure_reason(responses: Sequence[ExecutorResponse], exit_code: int) -> str | None:
-    """Return a one-sentence reason for an exit code."""
-    if exit_code == exit_codes.OK:
-        return None
-    if exit_code == exit_codes.APPROVAL:
-        return _refusal_reason(responses)
-    failed = [response for response in responses if not is_success(response.status)]
-    # A skipped step only repeats the failure that caused it.
-    failed.sort(key=lambda response: response.status == "skipped")
-    deciding = [response for response in responses if response.exit_code == exit_code]
-    for response in (*deciding, *failed):
-        return unanswered(response.summary) if response.status == "needs_input" else response.summary
-    return NO_ANSWER
-
-
-def _refusal_reason(responses: Sequence[ExecutorResponse]) -> str:
-    """Return the first refused call with its explanation, and the names of the others."""
-    refused = {_subject(fact): fact for response in responses for fact in _refused_in(response.tool_calls)}
-    first, *others = refused
-    explanation, _, _ = refused[first].output_preview.partition("\n")
-    return f"{first}: {explanation[:_REASON_CHARS]}" + (f" Also: {', '.join(others)}." if others else "")
-
-
-def _subject(fact: CallFact) -> str:
+def call_subject(fact: CallFact) -> str:
+    """Return what a call was about: its command, its path or its tool."""
     return str(fact.args.get("command") or fact.args.get("path") or fact.tool)
-
-
-def exit_status(responses: Sequence[ExecutorResponse], answer: str) -> tuple[Subtype, int]:
-    """Return subtype and exit code; a run with refused, failed or skipped steps is not a success."""
-    refused = collect_refusals(responses)
-    if refused.denied or refused.deferred:
-        return "error_approval", exit_codes.APPROVAL
-    codes = {response.exit_code for response in responses if response.exit_code}
-    for code in _PRECEDENCE:
-        if code in codes:
-            return exit_codes.SUBTYPES[code], code
-    failed = [response for response in responses if not is_success(response.status)]
-    if failed:
-        statuses = {response.status for response in failed}
-        if "timeout" in statuses and statuses <= {"timeout", "skipped"}:
-            return "error_timeout", exit_codes.TIMED_OUT
-        return ("partial" if len(failed) < len(responses) else "error_task"), exit_codes.FAILED
-    return ("success", exit_codes.OK) if answer.strip() else ("error_task", exit_codes.FAILED)

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from agent.execution.step.context import Conversation
 from agent.execution.step.step_result import StepResult
+from agent.execution.step.step_status import answer_status
 from agent.execution.step.tool_calls import ToolCallRunner
 from agent.model.recorded.normal_form import normalize_text
 from agent.protocol.channel import Channel
@@ -104,8 +105,10 @@ class Verifier:
             return replace(result, status="blocked", reason=f"The check could not be run. {call_result.content}")
         conversation.checks.append(Check(command=command, exit_code=call_result.exit_code, output=call_result.content))
         if call_result.is_ok:
-            # Earlier failures no longer matter.
-            return replace(result, status="ok", exit_code=0, verified=True)
+            # Earlier failures no longer matter; a question that was not answered still does.
+            if result.questions:
+                return replace(result, exit_code=0, verified=True)
+            return replace(result, status="ok", shortfall="", exit_code=0, verified=True)
         reason = f"The check `{command}` failed. {call_result.content}"
         return replace(result, status="error", reason=reason, exit_code=exit_codes.FAILED, verified=False)
 
@@ -119,9 +122,10 @@ class Verifier:
         conversation.checks.clear()
         # A step whose only failed call was the dropped check did all of its work.
         others = [fact for fact in conversation.facts if dict(fact.args) != {"command": check.command}]
-        is_complete = all(fact.success or fact.status == "cancelled" for fact in others)
-        can_be_ok = result.status == "partial" and not result.exit_code and is_complete
-        return replace(result, status="ok") if can_be_ok else result
+        if result.status != "partial" or result.exit_code:
+            return result
+        ending = answer_status(others, self._calls.effect_of)
+        return replace(result, status=ending.status, shortfall=ending.shortfall)
 
     async def _warn_dropped(self, check: StepCheck, why: str, ctx: ExecCtx) -> None:
         warning = f"step {ctx.step_id}: its check `{check.command}` does not count: {why}"

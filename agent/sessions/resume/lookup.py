@@ -27,8 +27,7 @@ class ResumableRun:
     @property
     def cwd(self) -> Path | None:
         """The run's working folder; None for the session's own workspace."""
-        is_elsewhere = self.run.cwd and Path(self.run.cwd).resolve() != self.folder.workspace.resolve()
-        return Path(self.run.cwd) if is_elsewhere else None
+        return self.folder.folder_of_user(self.run.cwd)
 
     @property
     def settings(self) -> dict[str, object]:

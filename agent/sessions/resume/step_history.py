@@ -60,7 +60,7 @@ class StepHistory:
         self._changed_paths: list[str] = []
         self._has_ended = False
         self._is_interrupted = False
-        # Whether the run ended in spite of an answer without success: on resume the work goes on.
+        # Whether step or run ended in spite of an answer without success: on resume the work goes on.
         self.has_failed = False
 
     def apply(self, envelope: Envelope) -> None:
@@ -82,8 +82,8 @@ class StepHistory:
             case ContextCompacted(compaction=compaction):
                 self.close_turn()
                 self.messages = compaction.apply(self.messages)
-            case StepCompleted():
-                self._has_ended = True
+            case StepCompleted(status=status):
+                self._has_ended, self.has_failed = True, status == "partial"
             case _:
                 pass
 

@@ -16,7 +16,7 @@ from cli.screen.format import format_cost, format_count
 if TYPE_CHECKING:
     from cli.completion.candidates import CompletionItem
 
-MODES = ("ask", "auto-edit", "plan", "never", "yolo")
+MODES = ("ask", "auto-edit", "plan", "review", "never", "yolo")
 _SCRIPT = "script:"
 MODEL_HINT = "use provider/name, for example openai/gpt-5-mini; Tab lists them"
 MODEL_UNSET = "model: none; set one with /model provider/name (Tab lists them)"

@@ -77,6 +77,8 @@ class ApprovalCards:
     def on_event(self, envelope: Envelope, *, is_typing: bool) -> None:
         """Add requested cards; remove answered and expired ones."""
         match envelope.event:
+            case ApprovalRequested(decided=True):
+                pass
             case ApprovalRequested() | QuestionAsked() as request:
                 self._queue.append((envelope.step_id if envelope.step_id not in (None, LEAD) else "", request))
                 if len(self._queue) == 1:

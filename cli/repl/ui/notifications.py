@@ -14,7 +14,7 @@ def notification_for(event: Event, *, term: str) -> str:
     match event:
         case RunCompleted(duration_ms=duration, is_error=is_error) if duration / 1000 >= _LONG_S:
             return _sequence(FAILED if is_error else DONE, term)
-        case ApprovalRequested() | QuestionAsked():
+        case ApprovalRequested(decided=False) | QuestionAsked():
             return _sequence(NEEDS_ANSWER, term)
         case _:
             return ""

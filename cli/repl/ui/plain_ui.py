@@ -118,6 +118,8 @@ class PlainUi:
         self._transcript.on_event(envelope)
         self._notify(notification_for(envelope.event, term=self._repl.state.term))
         match envelope.event:
+            case ApprovalRequested(decided=True):
+                pass
             case ApprovalRequested() | QuestionAsked() as request:
                 self._add_request(request)
             case ApprovalResolved(approval_id=answered) | QuestionAnswered(question_id=answered):

@@ -52,3 +52,41 @@ def test_a_profile_overrides_the_file() -> None:
 def test_an_unknown_setting_suggests_the_nearest_name() -> None:
     with pytest.raises(ConfigError, match=r"unknown setting modle, did you mean model\?"):
         run("get", "modle")
+
+
+KEY = "sk-SENTINEL-0123456789"
+FROM_ENVIRONMENT = {
+    "OPENAI_API_KEY": ("keys.openai", KEY),
+    "OPENAI_MODEL": ("model", "gpt-x"),
+    "OPENAI_BASE_URL": ("api_base", "http://127.0.0.1:1/v1"),
+    "ANTHROPIC_API_KEY": ("keys.anthropic", KEY),
+    "ANTHROPIC_MODEL": ("model", "claude-x"),
+    "ANTHROPIC_BASE_URL": ("api_bases.anthropic", "http://127.0.0.1:2"),
+    "PROXY_URL": ("search_urls.proxy", "http://127.0.0.1:3"),
+    "ZAI_API_KEY": ("keys.zai", KEY),
+    "TAVILY_API_KEY": ("keys.tavily", KEY),
+    "JINA_API_KEY": ("keys.jina", KEY),
+}
+
+
+@pytest.mark.parametrize("variable", FROM_ENVIRONMENT)
+def test_the_environment_overrides_the_file_and_is_shown_as_origin_with_keys_masked(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    name, value = FROM_ENVIRONMENT[variable]
+    run("set", name, "http://in-the-file")
+    environ = {"AGENT_CONFIG_DIR": str(folder), variable: value}
+    monkeypatch.setattr("cli.commands.config.os_environ", lambda: environ)
+    shown = "****6789" if value == KEY else value
+    output = run("show", "--json")[0]
+    assert json.loads(output)["settings"][name] == {"value": shown, "layer": "environment", "where": variable}
+    assert KEY not in output
+
+
+@pytest.mark.parametrize("variable", ["AGENT_SANDBOX", "AGENT_SANDBOX_ROOT"])
+def test_the_data_folder_is_shown_with_its_origin(folder: Path, monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+    environ = {"AGENT_CONFIG_DIR": str(folder), variable: str(folder / "data")}
+    monkeypatch.setattr("cli.commands.config.os_environ", lambda: environ)
+    document = json.loads(run("show", "--json")[0])
+    assert document["data"] == {"value": f"{folder}/data", "layer": "environment", "where": variable}
+    assert document["warnings"] == []

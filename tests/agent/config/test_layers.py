@@ -172,6 +172,28 @@ def test_the_openai_base_url_is_not_used_for_another_providers_model(home: Confi
     assert (loaded.settings.api_base, loaded.origins["api_base"].layer) == ("", "default")
 
 
+def test_the_openai_base_url_stays_with_openai_models_if_another_model_is_of_another_provider(
+    home: ConfigFolder,
+) -> None:
+    environ = {"OPENAI_BASE_URL": "http://127.0.0.1:1", "AGENT_MODEL": "gpt-5"}
+    settings = home.load({**environ, "AGENT_PLANNER_MODEL": "anthropic/claude"}).settings
+    assert (settings.api_base, settings.api_bases) == ("", {"openai": "http://127.0.0.1:1"})
+
+
+def test_the_variables_of_anthropic_choose_its_server_and_model(home: ConfigFolder) -> None:
+    environ = {
+        "ANTHROPIC_API_KEY": "sk-ant-0123456789",
+        "ANTHROPIC_BASE_URL": "http://127.0.0.1:2",
+        "ANTHROPIC_MODEL": "claude-x",
+        "OPENAI_BASE_URL": "http://127.0.0.1:1",
+    }
+    loaded = home.load(environ)
+    assert (loaded.settings.model, str(loaded.origins["model"])) == ("claude-x", "environment ANTHROPIC_MODEL")
+    assert loaded.settings.api_bases == {"anthropic": "http://127.0.0.1:2", "openai": "http://127.0.0.1:1"}
+    assert home.load({"ANTHROPIC_MODEL": "my-proxy-model"}).settings.model == "anthropic/my-proxy-model"
+    assert home.load({**environ, "OPENAI_MODEL": "gpt-x"}).settings.model == "gpt-x"
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -193,12 +215,13 @@ def test_the_openai_base_url_is_not_used_for_another_providers_model(home: Confi
         ),
         (
             'approval_mode = "askk"\n',
-            "/config.toml:1: approval_mode: expected one of ask, auto-edit, never, yolo, plan, got 'askk'",
+            "/config.toml:1: approval_mode: expected one of ask, auto-edit, never, yolo, plan, review, got 'askk'",
         ),
         (
             'api_base = "localhost"\n',
             f"/config.toml:1: api_base: {NOT_A_URL}",
         ),
+        ('[api_bases]\nopenai = "localhost"\n', f"/config.toml:2: api_bases.openai: {NOT_A_URL}"),
         ("profile = 3\n", "/config.toml: profile: expected tables such as [profile.work]"),
         ("[model]\n", "/config.toml:1: model: expected text, got object {}"),
     ],

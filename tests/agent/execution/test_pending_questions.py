@@ -5,11 +5,12 @@ import time
 import uuid
 from pathlib import Path
 
-from agent.execution.approvals import PendingQuestions
+from agent.execution.approvals import DETACHED, PendingQuestions
 from agent.protocol.channel import Channel
 from agent.protocol.commands import ResolveApproval
 from tooling.contract.action import Action, Decision, Verdict
 from tooling.contract.context import ExecCtx
+from tooling.contract.question import Question
 
 ACTION = Action(tool="look", effect="read", subject="x", cwd=Path("/"))
 ASK = Verdict(decision=Decision.ASK, reasons=("it asks",))
@@ -48,3 +49,14 @@ async def test_callbacks_report_when_a_step_starts_and_stops_waiting() -> None:
         assert questions.resolve(ResolveApproval(approval_id=f"a-s1.1.{number}", decision="allow"))
     await asyncio.gather(*waiting)
     assert calls == ["s1 waits", "s1 continues"]
+
+
+async def test_when_nobody_can_answer_any_more_open_and_later_questions_end_at_once() -> None:
+    questions = PendingQuestions(channel=Channel(session_id="s", run_id="r", log=None), is_present=True, timeout_s=60)
+    approval = asyncio.ensure_future(questions.approve(ACTION, ASK, call(1)))
+    question = asyncio.ensure_future(questions.ask(Question(text="Which?"), call(2)))
+    await asyncio.sleep(0.01)
+    questions.detach()
+    assert (await approval, await question) == (await questions.approve(ACTION, ASK, call(3)), None)
+    assert ((await approval).decision, (await approval).by) == ("deny", DETACHED)
+    assert not questions.resolve(ResolveApproval(approval_id="a-s1.1.1", decision="allow"))

@@ -96,6 +96,7 @@ async def test_a_reply_is_streamed_and_priced() -> None:
     assert fake.received["model"] == "gemini/flash"
     assert fake.received["messages"] == [{"role": "user", "content": "hi"}]
     assert (fake.received["api_key"], fake.received["max_tokens"], fake.received["stream"]) == ("key-123456", 9, True)
+    assert fake.received["api_base"] is None
     assert fake.received["stream_options"] == {"include_usage": True}
     await model.close()
     await model.close()

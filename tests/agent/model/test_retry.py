@@ -1,6 +1,7 @@
 """Retries follow the fault table."""
 
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -102,3 +103,22 @@ async def test_closing_closes_the_inner_client() -> None:
     inner = FaultyClient()
     await RetryingClient(inner).close()
     assert inner.is_closed
+
+
+@pytest.mark.parametrize(("of_client", "of_request", "retries"), [(0, None, 0), (None, 0, 0), (0, 2, 2), (9, None, 3)])
+async def test_retries_are_limited_for_all_requests_or_for_one(
+    of_client: int | None, of_request: int | None, retries: int
+) -> None:
+    clock = Clock()
+    client = RetryingClient(FaultyClient(*[[ModelFault("server")]] * 9), clock.sleep, max_retries=of_client)
+    with pytest.raises(ModelFault):
+        _ = [item async for item in client.stream(replace(REQUEST, max_retries=of_request))]
+    assert len(clock.waits) == retries
+
+
+async def test_a_limit_counts_the_retries_after_all_kinds_of_faults() -> None:
+    clock = Clock()
+    inner = FaultyClient([ModelFault("server")], [ModelFault("reset")], [REPLY])
+    with pytest.raises(ModelFault, match="connection was lost"):
+        await collect(RetryingClient(inner, clock.sleep, max_retries=1))
+    assert len(clock.waits) == 1

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from agent.config.settings import Settings
+from agent.config.settings import ModelSettings, Settings
 from agent.model import litellm_client
 from agent.model.faults import ModelFault
 from agent.model.port import ModelReply, ModelRequest, StreamItem
-from agent.model.router import ModelRouter
+from agent.model.router import UNPRICED, ModelRouter
 from agent.vocabulary.errors import InputError, UsageError
 from agent.vocabulary.message import Message
+from agent.vocabulary.usage import Usage
 from tests.provider.client_harness import KEY, settings_for
 from tests.provider.replies import Text
 from tests.provider.server import Provider
@@ -54,11 +55,44 @@ async def test_models_of_all_kinds_share_one_router_and_one_connection(tmp_path:
         assert provider.connections == 1
 
 
-async def test_a_server_on_this_machine_is_free() -> None:
+USAGE = Usage(input_tokens=1_000_000, output_tokens=1_000_000)
+
+
+async def test_a_known_model_has_its_price_on_this_machine_too() -> None:
     async with Provider(Text("one")) as provider:
         router = ModelRouter(settings_for(provider))
-        assert (await reply(router, make_request("openai/gpt-4o"))).usage.cost_usd == 0.0
+        assert (await reply(router, make_request("openai/gpt-4o"))).usage.cost_usd == pytest.approx(0.00035)
+        assert router.cost("gpt-4o", USAGE) == router.cost("openai/gpt-4o", USAGE) == 12.5
         await router.close()
+
+
+def test_an_unknown_model_is_free_on_this_machine_and_a_cost_limit_warns_once() -> None:
+    warnings: list[str] = []
+    settings = Settings(api_base="http://127.0.0.1:9/v1", max_budget_usd=1)
+    router = ModelRouter(settings, warn=warnings.append)
+    assert [router.cost(model, USAGE) for model in ("my-model", "openai/my-model", "my-model")] == [0, 0, 0]
+    assert warnings == [UNPRICED.format(model="my-model"), UNPRICED.format(model="openai/my-model")]
+    assert ModelRouter(Settings(api_base="https://example.org/v1")).cost("my-model", USAGE) is None
+
+
+def test_local_servers_are_free_without_a_warning() -> None:
+    warnings: list[str] = []
+    router = ModelRouter(Settings(max_budget_usd=1), warn=warnings.append)
+    assert (router.cost("ollama/llama3", USAGE), router.cost("vllm/gpt-4o", USAGE), warnings) == (0, 0, [])
+
+
+@pytest.mark.parametrize(
+    ("prices", "cost"),
+    [
+        (ModelSettings(input_price=1, output_price=2), 3),
+        (ModelSettings(input_price=0, output_price=0), 0),
+        (ModelSettings(output_price=1), 3.5),
+        (ModelSettings(reasoning="low"), 12.5),
+    ],
+)
+def test_prices_of_the_settings_come_before_those_of_the_table(prices: ModelSettings, cost: float) -> None:
+    router = ModelRouter(Settings(models={"openai/gpt-4o": prices, "ollama/x": prices}))
+    assert router.cost("openai/gpt-4o", USAGE) == pytest.approx(cost)
 
 
 async def test_transient_faults_are_retried(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Questions of a planner: an answer, or the lack of a user, changes the plan."""
 
-from agent.execution.step.step_result import unanswered
+from agent.execution.result.run_status import ASK_IN_TERMINAL
+from agent.execution.step.step_status import unanswered
 from agent.vocabulary.plan import Plan, PlanStep
 from tests.agent.orchestrator.run_harness import RunHarness
 from tests.cli.terminal_user import composer_reply, plan, step, step_reply
@@ -42,14 +43,15 @@ def test_the_old_plan_continues_with_the_answer_if_replanning_fails(harness: Run
     assert run.statuses == {"q": "ok", "a": "ok"}
 
 
-def test_without_a_user_the_run_continues_with_an_assumption(harness: RunHarness) -> None:
+def test_without_a_user_the_run_continues_with_an_assumption_and_is_no_success(harness: RunHarness) -> None:
     run = harness.run(
         plan(question(), step("a", "q")),
         {**plan(step("a")), "match": {"purpose": "planner", "contains": "nobody can be asked 'Which\\?'"}},
         step_reply("a", "assumed A"),
         {"match": {"purpose": "composer", "contains": "assumed, because nobody could be asked"}, "text": "A, assumed."},
     )
-    assert (run.outcome.exit_code, run.outcome.answer) == (0, "A, assumed.")
+    assert (run.outcome.exit_code, run.outcome.subtype, run.outcome.answer) == (1, "partial", "A, assumed.")
+    assert (run.outcome.error, run.outcome.hint) == (unanswered("Which?"), ASK_IN_TERMINAL)
     assert run.statuses == {"q": "needs_input", "a": "ok"}
     assert run.plans[-1] == ("assumption: no user to answer 'Which?'", "- q Which?\n~ a Title of a")
     assert run.of_type("question.answered")[0]["answer"] is None

@@ -20,7 +20,7 @@ def test_a_cycle_is_refused_and_can_be_planned_again(harness: RunHarness) -> Non
         **AUTO,
     )
     assert "These steps wait for each other: a → b → a." in plan_results(run)[0]
-    assert run.statuses == {"a": "ok", "b": "ok", "c": "ok", "lead": "partial"}
+    assert run.statuses == {"a": "ok", "b": "ok", "c": "ok", "lead": "ok"}
     assert run.outcome.exit_code == 0
 
 
@@ -72,7 +72,7 @@ def test_a_plan_whose_arguments_are_wrong_after_its_first_steps_runs_each_step_o
         **AUTO,
     )
     assert "colour" in plan_results(run)[0]
-    assert run.statuses == {"a": "ok", "b": "ok", "c": "ok", "lead": "partial"}
+    assert run.statuses == {"a": "ok", "b": "ok", "c": "ok", "lead": "ok"}
     assert "A" in plan_results(run)[1]
 
 
@@ -96,7 +96,7 @@ def test_a_plan_that_breaks_off_and_comes_back_different_is_followed(harness: Ru
 def test_an_empty_plan_is_refused(harness: RunHarness) -> None:
     run = harness.run(hand_out(), hand_out(step("a")), step_reply("a", "A"), lead_reply("A."), **AUTO)
     assert NOTHING_RUNS in plan_results(run)[0]
-    assert run.statuses == {"a": "ok", "lead": "partial"}
+    assert run.statuses == {"a": "ok", "lead": "ok"}
 
 
 def test_a_step_cannot_hand_out_steps(harness: RunHarness) -> None:
@@ -108,7 +108,7 @@ def test_a_step_cannot_hand_out_steps(harness: RunHarness) -> None:
         **AUTO,
     )
     assert plan_results(run)[0] == LEAD_ONLY
-    assert run.statuses == {"a": "partial", "lead": "ok"}
+    assert run.statuses == {"a": "ok", "lead": "ok"}
     assert run.outcome.exit_code == 0
 
 

@@ -9,7 +9,7 @@ import pytest
 from agent.app import App
 from agent.assembly import RunOptions
 from agent.config.load import load_settings
-from agent.execution.step.step_result import unanswered
+from agent.execution.step.step_status import unanswered
 from agent.protocol.commands import Submit
 from agent.run_scope import SessionLocation
 from agent.vocabulary.outcome import Outcome

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
+from agent.model.faults import ModelFault
 from agent.model.port import ModelReply, ModelRequest, StreamItem, StreamRestarted, TextDelta
 from agent.planning.capabilities import Capabilities
 from agent.planning.planner import CONTEXT_CHARS, PROGRESS_CHARS, Planner, PlanStream
@@ -32,6 +33,9 @@ class FakeModel:
         for piece in self._pieces:
             yield TextDelta(text=piece) if isinstance(piece, str) else piece
             text = text + piece if isinstance(piece, str) else ""
+        if not text.strip():
+            # No client returns an empty reply.
+            raise ModelFault("empty")
         yield ModelReply(message=Message(role="assistant", content=text), usage=Usage(), model="m")
 
 
@@ -73,7 +77,9 @@ def test_a_plan_keeps_the_ids_titles_and_dependencies_of_the_reply() -> None:
     assert (tuple(streamed), {step.est_usd for step in streamed}) == (plan.steps, {0.5})
 
 
-@pytest.mark.parametrize("reply", ["", "I cannot plan this.", "{", '{"steps": []}', '{"steps": [1, "x"]}', "[1]"])
+@pytest.mark.parametrize(
+    "reply", ["", " \n", "{}", "I cannot plan this.", "{", '{"steps": []}', '{"steps": [1, "x"]}', "[1]"]
+)
 def test_a_reply_without_a_plan_makes_the_request_the_only_step(reply: str) -> None:
     plan, streamed, _ = planned(reply)
     (step,) = plan.steps

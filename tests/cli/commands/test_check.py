@@ -17,8 +17,42 @@ def test_one_verdict_is_one_line(user: User) -> None:
     assert user.agent("check", "rm -rf /").stdout.startswith("block  rm -rf /  (rm-root: ")
 
 
-def test_several_arguments_are_a_program_and_its_arguments(user: User) -> None:
-    assert user.agent("check", "echo", "a; rm -rf /").stdout == "allow  echo 'a; rm -rf /'\n"
+def test_one_argument_is_a_line_and_several_arguments_are_several_lines(user: User) -> None:
+    checked = user.agent("check", "ls | wc -l", "rm -rf / | cat", "git push")
+    assert checked.stdout.splitlines() == [
+        "allow  ls | wc -l",
+        "block  rm -rf / | cat  (rm-root: it would delete the system)",
+        "ask    git push  (git-push: it publishes commits)",
+    ]
+    assert checked.exit_code == 0
+
+
+def test_the_verdict_is_shown_with_what_a_run_makes_of_it(user: User, tmp_path: Path) -> None:
+    user.agent("rules", "add", "git", "push")
+    user.agent("rules", "add", "--deny", "git", "push", "--force")
+    user.agent("rules", "add", "--deny", "-C", str(tmp_path), "ls -a")
+    checked = user.agent("check", "git push", "timeout 9 git push --force", "ls -a", "ls -l", "git fetch")
+    assert checked.stdout.splitlines() == [
+        "ask    git push  (git-push: it publishes commits)",
+        "       a run would allow it: your rule allow 'git push' (config.toml:1)",
+        "ask    timeout 9 git push --force  (git-push: it publishes commits)",
+        "       a run would deny it: your rule deny 'git push --force' (config.toml:2)",
+        "allow  ls -a",
+        f"       a run would deny it: your rule deny 'ls -a' (config.toml:5, in {tmp_path})",
+        "allow  ls -l",
+        "ask    git fetch  (git-network: it reaches the network)",
+    ]
+    (answer,) = map(json.loads, user.agent("check", "--json", "git push --force").stdout.splitlines())
+    assert (answer["decision"], answer["in_run"]) == ("ask", "deny")
+    assert answer["user_rules"] == [
+        {"effect": "deny", "words": "git push --force", "folder": None, "where": "config.toml:2"}
+    ]
+
+
+def test_an_approval_mode_that_decides_is_named(user: User) -> None:
+    user.agent("config", "set", "approval_mode", "never")
+    checked = user.agent("check", "git push").stdout.splitlines()
+    assert checked[1:] == ["       a run would deny it: approval_mode is never (config.toml:1)"]
 
 
 def test_json_output_is_one_object(user: User) -> None:
@@ -33,6 +67,8 @@ def test_json_output_is_one_object(user: User) -> None:
         "programs": ["curl"],
         "targets": ["out.txt"],
         "hosts": ["example.org"],
+        "in_run": "ask",
+        "user_rules": [],
     }
 
 

@@ -10,7 +10,7 @@ from cli.completion.model_values import KEY_SET, LOCAL, NEEDS_KEY
 from tests.cli.terminal_user import User, one_step, step_reply
 
 pytestmark = pytest.mark.usefixtures("user")
-MODES = ["ask", "auto-edit", "never", "yolo", "plan"]
+MODES = ["ask", "auto-edit", "never", "yolo", "plan", "review"]
 
 
 def complete(*words: str) -> Completions:

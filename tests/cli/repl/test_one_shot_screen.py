@@ -77,7 +77,8 @@ def test_the_answer_is_rendered_as_in_the_repl_above_the_last_line(user: User) -
     model = user.script({"match": {"purpose": "planner"}, "text": '{"answer": "There are **4 orders**."}'})
     terminal = TerminalSession(user, "run", "count", model=model)
     assert terminal.wait_exit() == 0
-    answer, _, end = terminal.full_text().strip().splitlines()
+    *folder, answer, _, end = terminal.full_text().strip().splitlines()
+    assert folder[0].startswith("in ")
     assert answer == "There are 4 orders." and end.startswith("· ")
 
 

@@ -35,7 +35,8 @@ def test_yes_runs_the_command_once_and_returns_its_output_to_the_model(user: Use
     assert PUSH in before and "because" in before and str(user.data) in before
     terminal.send_line("y")
     code, _ = terminal.wait_exit()
-    assert code == 0
+    # The push itself fails: this is no repository.
+    assert code == 1
     assert "not a git repository" in first_tool_output(user)
 
 
@@ -76,11 +77,11 @@ def test_a_lasting_approval_saves_the_displayed_rule(user: User, key: str, folde
     terminal = run_push(user, "-C", str(project))
     terminal.wait_for("'git push' in this folder")
     terminal.send_line(key)
-    assert terminal.wait_exit()[0] == 0
+    assert terminal.wait_exit()[0] == 1
     rules = json.loads(user.agent("rules", "list", "--json").stdout)
     assert rules == [{"effect": "allow", "words": "git push", "folder": str(project) if folder else ""}]
     model = user.script(*one_step(step_call("s1", "run_command", command=PUSH), step_reply("s1", "again")))
-    for working_dir, code in ((project, 0), (other, 57 if folder else 0)):
+    for working_dir, code in ((project, 1), (other, 57 if folder else 1)):
         assert user.agent("run", "x", "--model", model, "-C", str(working_dir)).exit_code == code
 
 
@@ -145,7 +146,7 @@ def test_other_steps_continue_while_one_waits_for_approval(user: User) -> None:
     terminal.wait_for("[n] no")
     terminal.wait_for("b: ok")
     terminal.send_line("y")
-    assert terminal.wait_exit()[0] == 0
+    assert terminal.wait_exit()[0] == 1
 
 
 def test_a_question_is_answered_by_number_or_text(user: User) -> None:
@@ -196,7 +197,7 @@ def test_waiting_for_approval_does_not_count_towards_the_step_timeout(user: User
     terminal.wait_for("[n] no")
     time.sleep(1.5)
     terminal.send_line("y")
-    assert terminal.wait_exit()[0] == 0
+    assert terminal.wait_exit()[0] == 1
 
 
 def test_a_file_edit_is_shown_as_a_diff_for_approval(user: User) -> None:
@@ -261,3 +262,9 @@ def test_plan_mode_looks_around_and_changes_nothing(user: User) -> None:
     assert (ended.exit_code, (project / "a.txt").read_text()) == (0, "old")
     assert [PLAN_MODE in output for output in outputs] == [True, True, False]
     assert "old" in outputs[2]
+
+
+def test_a_command_that_a_rule_denies_shows_no_question(user: User) -> None:
+    code, screen = run_push(user, "--deny", "git push").wait_exit()
+    assert code == 57
+    assert "denied by a rule" in screen and "[y] once" not in screen

@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -76,13 +75,56 @@ def test_an_input_file_never_overwrites_a_file_of_the_user(user: User) -> None:
     assert (user.home / "input" / "d.txt").read_text() == "mine"
 
 
-@pytest.mark.parametrize("words", [("config", "show"), ("tools", "list", "--json"), ("--help",), ("doctor",)])
-def test_every_command_fails_if_stdout_is_full(user: User, words: tuple[str, ...]) -> None:
-    with Path("/dev/full").open("wb") as full:
-        ended = subprocess.run(
-            user.command(*words), stdout=full, stderr=subprocess.PIPE, env=user.environment(), timeout=30, check=False
-        )
-    assert (ended.returncode, b"Traceback" in ended.stderr) == (1, False)
+LOST = {">/dev/full": "No space left on device", ">&-": "stdout is closed"}
+
+
+def run_in_shell(user: User, redirection: str, *words: str) -> "subprocess.CompletedProcess[str]":
+    """Run a command line with redirected streams."""
+    return subprocess.run(
+        ["bash", "-c", f'"$@" {redirection}', "bash", *user.command(*words)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        env=user.environment(),
+        cwd=user.home,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("redirection", LOST)
+@pytest.mark.parametrize(
+    "words",
+    [("config", "show"), ("tools", "list", "--json"), ("--help",), ("--version",), ("doctor",), ("exec", "--", "pwd")],
+    ids=" ".join,
+)
+def test_every_command_fails_if_stdout_cannot_be_written(user: User, words: tuple[str, ...], redirection: str) -> None:
+    ended = run_in_shell(user, redirection, *words)
+    assert (ended.returncode, ended.stderr) == (1, f"error: could not write the output: {LOST[redirection]}\n")
+
+
+@pytest.mark.parametrize("redirection", LOST)
+@pytest.mark.parametrize("output_format", ["text", "json"])
+def test_an_answer_that_could_not_be_written_can_be_read_later(
+    user: User, redirection: str, output_format: str
+) -> None:
+    model = user.script(answer("All is well."))
+    ended = run_in_shell(user, redirection, "run", "x", "--model", model, "--output-format", output_format)
+    assert ended.returncode == 1
+    assert f"error: could not write the answer: {LOST[redirection]}" in ended.stderr
+    (hint,) = (line for line in ended.stderr.splitlines() if line.startswith("hint: "))
+    assert "All is well." in user.agent(*hint.partition("agent ")[2].split()).stdout
+
+
+def test_an_unsaved_answer_that_could_not_be_written_is_lost_and_said_so(user: User) -> None:
+    ended = run_in_shell(user, ">&-", "run", "x", "--model", user.script(answer("All is well.")), "--ephemeral")
+    assert (ended.returncode, "run it again with -o FILE" in ended.stderr) == (1, True)
+
+
+def test_a_stream_of_events_that_nobody_gets_is_no_success(user: User) -> None:
+    model = user.script(answer("All is well."))
+    ended = run_in_shell(user, ">&-", "run", "x", "--model", model, "--output-format", "stream-json")
+    assert (ended.returncode, "stdout was closed" in ended.stderr) == (143, True)
 
 
 def test_all_data_folders_are_private_to_their_owner(user: User) -> None:

@@ -7,11 +7,21 @@ import subprocess
 
 import pytest
 
-from agent.execution.result.outcome_builder import NO_CHECKS
+from agent.execution.result.run_status import ASK_IN_TERMINAL, NO_CHECKS
 from cli.run.flags import NOT_IMPLEMENTED
 from cli.run.task_input import EMPTY_TASK, NO_TASK
 from tests.cli.run.test_interruptions import wait_until
-from tests.cli.terminal_user import User, composer_reply, one_step, plan, step, step_call, step_reply
+from tests.cli.terminal_user import (
+    User,
+    composer_reply,
+    lead_call,
+    lead_reply,
+    one_step,
+    plan,
+    step,
+    step_call,
+    step_reply,
+)
 from tests.house.source_tree import ROOT
 from tests.programs import require
 
@@ -51,6 +61,45 @@ def test_1_is_an_empty_answer(user: User) -> None:
 
 def test_1_is_a_script_that_ends_too_early(user: User) -> None:
     check(user, 1, "run", "hi", "--model", user.script(plan(step("a"))), says="scripted model has no reply")
+
+
+def test_1_is_a_question_that_nobody_can_answer_without_a_terminal(user: User) -> None:
+    user.environ["AGENT_PLANNING"] = "auto"
+    model = user.script(lead_call("ask_user", question="Which color?"), lead_reply("I took red."))
+    stderr = check(user, 1, "run", "paint it", "--model", model, says="unanswered question: Which color?")
+    assert ASK_IN_TERMINAL in stderr
+    document = user.agent("run", "paint it", "--model", model, "--output-format", "json").document
+    assert (document["subtype"], document["result"]) == ("partial", "I took red.")
+
+
+def test_1_is_a_task_of_which_nothing_worked(user: User) -> None:
+    user.environ["AGENT_PLANNING"] = "auto"
+    model = user.script(lead_call("run_command", command="cat missing"), lead_reply("There is no such file."))
+    check(user, 1, "run", "show it", "--model", model, says="nothing it tried worked: `cat missing`")
+
+
+def test_1_is_a_step_that_was_only_partial(user: User) -> None:
+    model = user.script(
+        plan(step("s1"), step("s2", "s1")),
+        step_call("s1", "write_file", path="a.txt", content="a"),
+        step_call("s1", "run_command", command="exit 3"),
+        step_reply("s1", "Written, but it does not build."),
+        step_reply("s2", "Reported."),
+        composer_reply("It does not build."),
+    )
+    check(user, 1, "run", "x", "--model", model, "--replan", "never", says="s1 is incomplete: its last attempt")
+
+
+def test_0_is_a_lead_that_recovered_from_failures(user: User) -> None:
+    user.environ["AGENT_PLANNING"] = "auto"
+    model = user.script(
+        lead_call("run_command", command="grep -rn TODO ."),
+        lead_call("read_file", path="missing.txt"),
+        lead_call("run_command", command="exit 3"),
+        lead_call("run_command", command="echo good > made.txt"),
+        lead_reply("Made it."),
+    )
+    check(user, 0, "run", "make it", "--model", model, says="Made it.")
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,12 @@ PLAN = '{"steps": [{"id": "s1", "title": "Do it", "instruction": "do it"}]}'
 ANSWER = Text('{"answer": "42"}')
 
 
-def run(user: User, provider: ThreadedProvider, *more: str, model: str = MODELS[0]) -> ProgramResult:
+def run(
+    user: User, provider: ThreadedProvider, *more: str, model: str = MODELS[0], is_request: bool = True
+) -> ProgramResult:
     address = ("--set", f"api_base={provider.base_url}", "--set", f"api_key={KEY}")
-    ended = user.agent("run", "what is it?", "--model", model, *address, *more)
+    request = ("what is it?",) if is_request else ()
+    ended = user.agent("run", *request, "--model", model, *address, *more)
     assert "Traceback" not in ended.stderr
     assert KEY not in ended.stdout + ended.stderr
     return ended
@@ -71,7 +74,6 @@ def test_an_unknown_amount_of_reasoning_is_a_usage_error(user: User) -> None:
         ("500", 75, 4, "server error"),
         ("reset", 75, 3, "connection was lost"),
         ("malformed", 75, 2, "could not be parsed"),
-        ("empty", 1, 2, "empty reply"),
         ("silence", 75, 2, "did not reply"),
         ("stops_between_chunks", 75, 2, "stalled"),
     ],
@@ -85,6 +87,37 @@ def test_a_permanent_fault_has_its_exit_code_and_message(
         ended = run(user, provider, *timeouts)
     assert (ended.exit_code, len(provider.requests)) == (exit_code, requests)
     assert message in ended.stderr
+
+
+@pytest.mark.parametrize(("fault", "limit", "requests"), [("500", 0, 1), ("500", 1, 2), ("rate_limit", 0, 1)])
+def test_max_retries_limits_the_retries_of_a_run(user: User, fault: str, limit: int, requests: int) -> None:
+    with ThreadedProvider() as provider:
+        provider.fault(fault, times=9, retry_after="0")
+        ended = run(user, provider, "--set", f"max_retries={limit}")
+    assert (ended.exit_code, len(provider.requests)) == (75, requests)
+
+
+@pytest.mark.parametrize(("profile", "requests"), [("once", 1), ("developer", 1), ("reviewer", 2)])
+def test_max_retries_of_a_profile_limits_the_retries_of_its_steps(user: User, profile: str, requests: int) -> None:
+    plan = user.home / "plan.toml"
+    plan.write_text(f'request = "x"\n[[steps]]\nid = "s1"\ninstruction = "do it"\nprofile = "{profile}"\n')
+    with ThreadedProvider() as provider:
+        provider.fault("500", times=9)
+        run(user, provider, "--plan", str(plan), "--set", "step_profiles.once.max_retries=0", is_request=False)
+    assert len(provider.requests) == requests
+
+
+@pytest.mark.parametrize("reply", [Text(" \n"), Text("{}"), Text("Let me think about it."), None])
+def test_a_planner_that_plans_nothing_leaves_the_request_to_one_step(user: User, reply: Text | None) -> None:
+    with ThreadedProvider() as provider:
+        if reply is None:
+            provider.fault("empty", times=2)
+        else:
+            provider.reply(*[reply] * (2 if not reply.text.strip() else 1))
+        provider.reply(Text("It is done."))
+        ended = run(user, provider, "--output-format", "json")
+    (step,) = ended.document["step_results"]
+    assert (ended.exit_code, ended.document["result"], step["task_id"]) == (0, "It is done.", "step1")
 
 
 @pytest.mark.parametrize("fault", ["rate_limit", "overloaded", "500", "reset", "malformed", "empty"])
@@ -111,7 +144,7 @@ def test_invalid_arguments_are_reported_to_the_model_and_nothing_runs(user: User
         provider.reply(Text("I will do it differently"))
         ended = run(user, provider)
     tool_result = provider.requests[2].body["messages"][-1]["content"]
-    assert (ended.exit_code, "arguments" in tool_result) == (0, True)
+    assert (ended.exit_code, "arguments" in tool_result) == (1, True)
     assert not (user.home / "notes.txt").exists()
 
 

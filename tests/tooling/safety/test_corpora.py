@@ -49,3 +49,16 @@ def test_a_wrapper_never_lowers_a_verdict(wrapper: str) -> None:
         if decision(wrapper.format(quoted)) < plain:
             lowered.append(command)
     assert lowered == []
+
+
+@pytest.mark.parametrize(
+    "use", ["grep -rnF -e {} docs", "git commit -m {}", "echo {} >> notes.md", "cat > notes.md <<'END'\n{}\nEND\n"]
+)
+def test_a_dangerous_command_as_quoted_data_is_data(use: str) -> None:
+    verdicts = []
+    for _, command in DANGEROUS:
+        quoted = command if "<<" in use else "'" + command.replace("'", "'\\''") + "'"
+        verdicts.append((decision(use.format(quoted)), command))
+    assert [command for verdict, command in verdicts if verdict is Decision.BLOCK] == []
+    asked = [command for verdict, command in verdicts if verdict]
+    assert len(asked) <= 0.01 * len(DANGEROUS), asked

@@ -60,10 +60,14 @@ class AssignmentReader:
                 name = node_text(child).partition("=")[0]
                 words.append(f"{name}={UNKNOWN}")
                 if is_nameref:
-                    # With `declare -n` the name now refers to another variable.
+                    # With `declare -n` the name refers to another variable, which any assignment to it changes.
+                    self._assigned += [f"{target}={HIDDEN}" for target in scope.value(name) or ()]
                     scope.assign(name, (HIDDEN,), keep_old=False)
             elif not child.type.endswith("redirect"):
-                words += self._words.fields((child,), scope)
+                fields = self._words.fields((child,), scope)
+                words += fields
+                # A quoted assignment is a plain word to the grammar.
+                self._assigned += [field for field in fields if "=" in field and not field.startswith("-")]
                 is_nameref = is_nameref or (words[-1:] != [] and words[-1].startswith("-") and "n" in words[-1])
         if words[:1] == ["unset"]:
             for name in words[1:]:

@@ -4,7 +4,9 @@ import re
 from dataclasses import field
 
 from tooling.contract.fast_dataclass import dataclass
-from tooling.safety.shell.code_patterns import (
+from tooling.safety.shell.command import FORK_BOMB_REASON, REVERSE_SHELL_REASON, UNKNOWN, Code
+from tooling.safety.shell.parse import FORK_BOMB
+from tooling.safety.shell.tables.code_patterns import (
     DANGERS,
     DELETE_CALLS,
     LOCALHOST,
@@ -14,7 +16,6 @@ from tooling.safety.shell.code_patterns import (
     SOCKET,
     UNCLEAR_COMMAND_REASON,
 )
-from tooling.safety.shell.command import REVERSE_SHELL_REASON, UNKNOWN, Code
 
 _STRING = re.compile(
     r"'''(.*?)'''|\"\"\"(.*?)\"\"\"|'((?:\\.|[^'\\\n])*)'|\"((?:\\.|[^\"\\\n])*)\"|`((?:\\.|[^`\\])*)`", re.DOTALL
@@ -100,12 +101,14 @@ def _scan_call(text: str, start: int, found: CodeScan, *, has_argv0: bool) -> No
     if not literals or _DYNAMIC.search(rest):
         found.asks.append(("code-runs-commands", UNCLEAR_COMMAND_REASON))
         return
+    if any(map(FORK_BOMB.search, literals)):
+        found.blocks.append(("fork-bomb", FORK_BOMB_REASON))
     filled = [_FORMATTED.sub(UNKNOWN, literal) for literal in literals]
     if "[" in rest or len(filled) > 1:
         found.argvs.append(tuple(filled))
         if has_argv0:
             # The first argument is the file, the second the name it runs under.
-            found.argvs.append(tuple(filled[1:]))
+            found.argvs += [tuple(filled[1:])] if filled[1:] else []
     else:
         found.texts.append(filled[0])
 

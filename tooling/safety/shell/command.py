@@ -35,7 +35,8 @@ class Redirect:
 class Command:
     """One simple command; `cwd` is the folder it runs in, `stdin` its input if known.
 
-    A command is trusted if the text itself defines it, or if a package manager of the project resolves it.
+    A command is trusted if the text itself defines it, or if a package manager of the project resolves it. `launcher`
+    is what users write in front of it in a rule, as `python3 -m` before a module.
     """
 
     words: tuple[str, ...]
@@ -47,6 +48,7 @@ class Command:
     variables_read: frozenset[str] = frozenset()
     depth: int = 0
     is_trusted: bool = False
+    launcher: tuple[str, ...] = ()
     program: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -56,9 +58,9 @@ class Command:
     @property
     def display(self) -> str:
         """Return the command as a user would write it in a rule: program, arguments, redirections."""
-        words = [self.program, *self.words[1:]] if self.words else []
-        targets = (f"{redirect.operator} {_quote(redirect.target)}" for redirect in self.redirects)
-        return " ".join((*map(_quote, words), *targets))
+        words = [*self.launcher, self.program, *self.words[1:]] if self.words else []
+        targets = (f"{redirect.operator} {quote_word(redirect.target)}" for redirect in self.redirects)
+        return " ".join((*map(quote_word, words), *targets))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +142,8 @@ def display_word(word: str) -> str:
     return _UNKNOWN_MARKS.sub("…", word) if is_unknown(word) else word
 
 
-def _quote(word: str) -> str:
+def quote_word(word: str) -> str:
+    """Return a word as it is shown and matched by rules, quoted if a shell would need it."""
     word = display_word(word)
     if _NEEDS_NO_QUOTES.fullmatch(word):
         return word

@@ -1,6 +1,7 @@
 """Follow a command: apply its effects to the shell state, route its output, and read the code it runs."""
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TypeAlias
@@ -21,8 +22,10 @@ from tooling.safety.shell.command import (
 )
 from tooling.safety.shell.constant_output import is_decoding, known_output
 from tooling.safety.shell.state import Context, ShellReading, SideEffects, join_path
+from tooling.safety.shell.tables.languages import SHELLS
+from tooling.safety.shell.tables.option_commands import COMMAND_VARIABLES
+from tooling.safety.shell.tables.wrappers import PROJECT_RUNNERS
 from tooling.safety.shell.unwrap import language_of, unwrap
-from tooling.safety.shell.wrappers import PROJECT_RUNNERS
 
 _Assignments: TypeAlias = list[tuple[str, list[str]]]
 _MAKE_PROGRAMS = frozenset({"make", "gmake", "just"})
@@ -42,6 +45,8 @@ _KEYWORDS = frozenset(
 _UNSEEN_CODE_REASON = "it runs code that cannot be inspected"
 _UNSEEN_FILE_REASON = "it runs a file that it has just written, with unknown content"
 _UNSEEN_TEXT_REASON = "it runs text that is only known at run time"
+_UNSEEN_SHELL_REASON = "it starts a shell that reads its commands at run time"
+_BRACKETED = re.compile(r"\[([^\]!^])\]")
 _TOO_MANY_WRAPPERS_REASON = "it is wrapped too deeply to be judged"
 
 
@@ -85,6 +90,17 @@ class NestedReader:
         if context.scope.effects.files:
             self._read_build_scripts(command, inside)
         self._read_nested(command, unwrap(command.words, command.stdin), inside)
+        if any(word[:1] == "-" and _BRACKETED.search(word) for word in command.words):
+            # `-delet[e]` becomes an option if a file has its name.
+            plain = (_BRACKETED.sub(r"\1", word) if word[:1] == "-" else word for word in command.words)
+            self.add_command(replace(command, words=tuple(plain)), context, [])
+
+    def read_command_variables(self, context: Context) -> None:
+        """Read the values of variables that name a program for others to run, such as PAGER."""
+        for assignment in tuple(dict.fromkeys(self._reading.assigned)):
+            name, _, value = assignment.partition("=")
+            if name in COMMAND_VARIABLES and value:
+                self._read_shell_text(value, context)
 
     def _read_nested(self, command: Command, nested: NestedCode, context: Context) -> None:
         reading = self._reading
@@ -101,14 +117,21 @@ class NestedReader:
             for assignment in nested.assigned:
                 name, _, value = assignment.partition("=")
                 context.scope.assign(name, (value,), keep_old=False)
-        is_trusted = command.program in PROJECT_RUNNERS or nested.language == "python"
+        is_module = nested.language == "python"
+        inner = replace(
+            command,
+            is_trusted=is_module or command.program in PROJECT_RUNNERS,
+            launcher=(command.program, "-m") if is_module else (),
+        )
         for argv in nested.argvs:
-            self._read_argv(argv, replace(command, is_trusted=is_trusted), context)
+            self._read_argv(argv, inner, context)
         for text in nested.texts:
             self._read_text(text, command, context)
         for code in nested.codes:
             self._read_code(code, command, context)
         if nested.script:
+            if nested.language == "shell" and command.program in SHELLS and _is_any_script(nested.script, command):
+                self._add_unseen_code(_UNSEEN_CODE_REASON, command)
             self._read_created_script(command, nested.script, nested.language, context)
         elif nested.reads_code:
             self._read_piped_code(command, nested.language, context)
@@ -137,7 +160,7 @@ class NestedReader:
         self._reading.findings += [ask(rule, reason, command.display) for rule, reason in found.asks]
         self._reading.findings += [block(rule, reason, command.display) for rule, reason in found.blocks]
         # What a program feeds to the commands it starts is not visible.
-        fed = replace(command, stdin=None, has_piped_stdin=True)
+        fed = replace(command, stdin=None, has_piped_stdin=True, launcher=())
         for argv in found.argvs:
             self._read_argv(argv, replace(fed, is_trusted=argv[0] == "open()"), context)
         for text in found.texts:
@@ -157,6 +180,8 @@ class NestedReader:
             self._read_created_script(command, sources[-1], language, context)
         elif command.has_piped_stdin:
             self._add_unseen_code(_UNSEEN_CODE_REASON, command)
+        elif language == "shell" and not {"--version", "--help"} & {*command.words}:
+            self._add_unseen_code(_UNSEEN_SHELL_REASON, command)
 
     def _read_created_script(self, command: Command, script: str, language: str, context: Context) -> None:
         """Read a script that the text itself has written earlier."""
@@ -201,6 +226,12 @@ class NestedReader:
             effects.files[path] = None if text is None or before is None else before + text
         if context.output is not None and not any(redirect.is_output for redirect in command.redirects):
             context.output.add(text)
+
+
+def _is_any_script(script: str, command: Command) -> bool:
+    """Return whether a shell runs a file that only a search or its input names; with `-n` it only checks the syntax."""
+    only_checks = any(word[:1] == "-" and word[:2] != "--" and "n" in word for word in command.words)
+    return (script == UNKNOWN or "/**/" in script) and not only_checks
 
 
 def build_scripts(program: str, cwd: str, effects: SideEffects) -> Iterator[str | None]:

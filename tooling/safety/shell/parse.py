@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 _CRASHING = re.compile(r"(\$|-[A-Za-z]*|\?|\{\d*(?:\.\.\d*)?)[^\x00-\xff]")
 _GLUED_HASH = re.compile(r"(?<=[^\s;&|(])#")
 _BLANKS = re.compile(rb"(?:\s|\\\n)*")
+# Matched on the text, so that a fork bomb is found even where the grammar does not see a function.
+FORK_BOMB = re.compile(r"(?<!\w)(\w{1,40}|:)\s{0,4}\(\s{0,4}\)\s{0,4}\{[^}]{0,80}?\1\s{0,4}\|\s{0,4}\1\s{0,4}&")
+_QUOTED = frozenset({"string", "raw_string", "ansi_c_string", "translated_string", "heredoc_body", "comment"})
 
 
 def parse(text: str) -> "Node":
@@ -35,6 +38,19 @@ def has_false_comment(text: str, root: "Node") -> bool:
         if node is not None and node.type == "comment" and node.start_byte == at:
             return True
     return False
+
+
+def is_fork_bomb(text: str, root: "Node") -> bool:
+    """Return whether a text defines a function that only multiplies; quoted text is data, unless parsing failed."""
+    offsets = [len(text[: found.start()].encode("utf-8", "replace")) for found in FORK_BOMB.finditer(text)]
+    return bool(offsets) and (root.has_error or not all(_is_quoted(at, root) for at in offsets))
+
+
+def _is_quoted(at: int, root: "Node") -> bool:
+    node = root.descendant_for_byte_range(at, at + 1)
+    while node is not None and node.type not in _QUOTED:
+        node = node.parent
+    return node is not None
 
 
 def skipped_text(node: "Node") -> bytes:

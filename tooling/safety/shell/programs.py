@@ -1,5 +1,7 @@
 """Classify the words of common programs: text, patterns, paths that are read, paths that are written."""
 
+import fnmatch
+import re
 from collections.abc import Iterator
 
 from tooling.safety.shell.command import program_name
@@ -13,7 +15,7 @@ def _word_set(text: str) -> frozenset[str]:
 TEXT_ONLY = _word_set(
     "echo printf expr true false exit return let seq test [ [[ : type which whereis command hash kill wait jobs fg bg"
     " disown sleep date cal bc factor nproc uname id whoami hostname tput stty ulimit umask shopt set local declare"
-    " typeset readonly unset export read getopts tr yes man df free uptime w who groups logger numfmt basename dirname"
+    " typeset readonly unset export read getopts tr yes df free uptime w who groups logger numfmt basename dirname"
     " help break continue times suspend bind complete compgen alias unalias trap eval git-commit for arch getconf"
     " locale env printenv tty pidof pgrep ps top lscpu lsblk lsof ss ip ifconfig netstat"
 )
@@ -191,7 +193,7 @@ def _attached_value(word: str, text_options: frozenset[str]) -> Iterator[tuple[s
         yield word[at:], word[:2] in WRITE_OPTIONS
 
 
-_EXEC_ACTIONS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
+_EXEC_ACTIONS = ("-exec", "-execdir", "-ok", "-okdir")
 _NAMES = frozenset({"-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename"})
 _FILTERS = frozenset(
     {"!", "-not", "-mtime", "-mmin", "-ctime", "-atime", "-amin", "-cmin", "-size", "-newer", "-newermt", "-user"}
@@ -202,16 +204,24 @@ _FD_EXEC_OPTIONS = frozenset({"-x", "-X", "--exec", "--exec-batch"})
 
 def find_commands(words: tuple[str, ...]) -> list[tuple[str, ...]]:
     """Return the commands that `find` or `fd` runs on its results, with glob patterns for the files."""
-    if program_name(words) != "find":
+    if program_name(words).startswith("fd"):
         return _fd_commands(words)
     commands: list[tuple[str, ...]] = []
-    for at, word in enumerate(words):
+    for at, given in enumerate(words):
+        word = _find_action(given) if at and words[at - 1] not in _NAMES else given
         if word in _EXEC_ACTIONS:
             end = next((index for index in range(at + 1, len(words)) if words[index] in (";", "+")), len(words))
             commands.append(_fill_placeholders(words[at + 1 : end], _result_patterns(words, at)))
         elif word == "-delete" and "-empty" not in words[:at]:
             commands.append(("rm", "-r", *_result_patterns(words, at)))
     return [command for command in commands if command]
+
+
+def _find_action(word: str) -> str:
+    """Return the action that a word of `find` is, or may become if it is a pattern like `-delet[e]`."""
+    if word[:1] != "-" or not any(mark in word for mark in "*?["):
+        return word
+    return next((action for action in ("-delete", *_EXEC_ACTIONS) if fnmatch.fnmatchcase(action, word)), word)
 
 
 def find_result_patterns(words: tuple[str, ...]) -> tuple[str, ...]:
@@ -258,12 +268,22 @@ def _fill_placeholders(command: tuple[str, ...], found: tuple[str, ...]) -> tupl
 
 
 def _fd_commands(words: tuple[str, ...]) -> list[tuple[str, ...]]:
-    at = next((index for index, word in enumerate(words) if word in _FD_EXEC_OPTIONS), None)
+    at = next((index for index, word in enumerate(words) if word.partition("=")[0] in _FD_EXEC_OPTIONS), None)
     if at is None:
-        return []
+        return _clustered_fd_commands(words)
     endings = [words[i + 1] for i, word in enumerate(words[:at]) if word in ("-e", "--extension") and i + 1 < at]
     found = tuple(f"./**/*.{ending}" for ending in endings) or ("./**/*",)
-    command = words[at + 1 :]
+    attached = words[at].partition("=")[2]
+    command = ((attached,) if attached else ()) + words[at + 1 :]
     if not any("{" in word for word in command):
         command = (*command, "{}")
     return [_fill_placeholders(command, found)]
+
+
+def _clustered_fd_commands(words: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """Return the command after a cluster of options such as `-Hx`, or attached to one as in `-xrm`."""
+    for at, word in enumerate(words[1:], 1):
+        found = re.fullmatch(r"-[A-Za-z]*?[xX](.*)", word)
+        if found and not word.startswith("--"):
+            return _fd_commands((*words[:at], "-x", *((found[1],) if found[1] else ()), *words[at + 1 :]))
+    return []

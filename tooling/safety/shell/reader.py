@@ -17,6 +17,7 @@ from tooling.safety.shell.parse import (
     CommandParts,
     encode_source,
     has_false_comment,
+    is_fork_bomb,
     last_command,
     parse,
     skipped_text,
@@ -77,6 +78,7 @@ class ShellReader:
             _, (body, context) = self._uncalled_functions.popitem()
             context.scope.positional = None
             self._read_node(body, context)
+        self._nested.read_command_variables(Context(scope=Scope(self._cwd, effects=self.reading.effects)))
 
     def _read_text(self, text: str, context: Context) -> None:
         if self._level >= _MAX_DEPTH:
@@ -87,6 +89,8 @@ class ShellReader:
             self.reading.findings.append(unparsable())
         elif problem := find_parse_gap(encode_source(text), root):
             self.reading.findings.append(doubt("unread", problem))
+        if is_fork_bomb(text, root):
+            self.reading.findings.append(block("fork-bomb", FORK_BOMB_REASON))
         self._level += 1
         self._read_node(root, context)
         self._level -= 1

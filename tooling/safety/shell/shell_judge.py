@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from tooling.contract.action import Action, Decision, Verdict
 from tooling.contract.context import ExecCtx
 from tooling.safety.hidden_characters import has_control_characters, has_invisible_characters
 from tooling.safety.shell.command import (
-    FORK_BOMB_REASON,
     HIDDEN,
     REVERSE_SHELL_REASON,
     Command,
@@ -18,6 +18,7 @@ from tooling.safety.shell.command import (
     display_word,
     doubt,
     is_unknown,
+    quote_word,
     too_deep,
 )
 from tooling.safety.shell.path_access import PathAccess
@@ -25,12 +26,10 @@ from tooling.safety.shell.programs import TEXT_ONLY
 from tooling.safety.shell.reader import ShellReader
 from tooling.safety.shell.rules import PATTERNS_DIR, RuleSet, base_program, load_rules, rule_texts, rule_word
 from tooling.safety.shell.state import SideEffects, join_path
-from tooling.safety.shell.wrappers import SHELLS
+from tooling.safety.shell.tables.languages import SHELLS
 
 _NETWORK_CLIENTS = frozenset({"nc", "ncat", "netcat", "telnet", "socat", "nc.traditional", "nc.openbsd"})
 _FIFO_PROGRAMS = frozenset({"mkfifo", "mknod"})
-# Matched on the text, so that a fork bomb is found even where parsing fails.
-_FORK_BOMB = re.compile(r"(?<!\w)(\w{1,40}|:)\s{0,4}\(\s{0,4}\)\s{0,4}\{[^}]{0,80}?\1\s{0,4}\|\s{0,4}\1\s{0,4}&")
 RULES_INCOMPLETE_WARNING = "Every command needs approval until this is fixed."
 CONTROL_CHARACTERS_REASON = "the command contains control characters"
 RULES_MISSING_REASON = "the command rules could not be read, so every command needs approval"
@@ -82,8 +81,6 @@ class ShellJudge:
         reader = ShellReader(str(action.cwd))
         reading = reader.reading
         findings: list[Finding] = []
-        if _FORK_BOMB.search(text):
-            findings.append(block("fork-bomb", FORK_BOMB_REASON))
         if has_invisible_characters(text):
             findings.append(doubt("odd-characters", "it contains invisible or misleading characters"))
         try:
@@ -103,7 +100,7 @@ class ShellJudge:
                 command, shown[at], access, reading.effects, at + 1, chat_type=ctx.chat_type
             )
         for assignment in dict.fromkeys(reading.assigned):
-            findings += self._rule_findings(rule_word(assignment), assignment, ctx.chat_type)
+            findings += self._rule_findings(rule_word(assignment), quote_word(assignment), ctx.chat_type)
         if _is_reverse_shell(reading.commands):
             findings.append(block("reverse-shell", REVERSE_SHELL_REASON))
         if not self.rules.is_complete:
@@ -164,11 +161,12 @@ def _verdict(findings: list[Finding], commands: list[Command], shown: list[str])
     strictest = [finding for finding in findings if finding.decision is decision]
     hosts = tuple(dict.fromkeys(host for command in commands for host in _hosts(command)))
     is_doubtful = any(finding.is_doubt or not finding.command for finding in findings)
+    modules = (replace(command, launcher=()).display for command in commands if command.launcher)
     return Verdict(
         decision=decision,
         reasons=tuple(dict.fromkeys(finding.reason for finding in strictest)),
         rule=strictest[0].rule if strictest else "",
-        commands=tuple(dict.fromkeys(shown)),
+        commands=tuple(dict.fromkeys((*shown, *modules))),
         # If the text could not be parsed reliably, approving one of its commands must not approve all of it.
         commands_to_approve=() if is_doubtful else tuple(dict.fromkeys(finding.command for finding in findings)),
         programs=tuple(dict.fromkeys(display_word(command.program) for command in commands if command.words)),

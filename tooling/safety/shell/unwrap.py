@@ -1,17 +1,22 @@
 """Find the code a command runs besides itself: commands, shell text and program text in its words."""
 
+import fnmatch
 import re
 
 from tooling.safety.shell.command import UNKNOWN, Code, NestedCode, ShellText, is_unknown, program_name
 from tooling.safety.shell.programs import find_commands
-from tooling.safety.shell.wrappers import (
+from tooling.safety.shell.tables.languages import (
+    CODE_ALSO,
     CODE_FIRST,
     CODE_OPTIONS,
     CODE_VALUES,
     LANGUAGES,
-    SHELL_TEXT_OPTIONS,
-    SHELL_TEXT_WRAPPERS,
+    SCANNED_AS,
     SHELLS,
+)
+from tooling.safety.shell.tables.option_commands import ARGV_OPTIONS, SHELL_TEXT_OPTIONS
+from tooling.safety.shell.tables.wrappers import (
+    SHELL_TEXT_WRAPPERS,
     SUBCOMMAND_WRAPPERS,
     WRAPPERS,
     XARGS,
@@ -25,12 +30,16 @@ _CLUSTERING_LANGUAGES = frozenset({"python", "perl", "ruby", "php", "lua", "awk"
 _SHELL_VALUES = ("--rcfile", "--init-file", "-O", "+O")
 _GIT_VALUES = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env"})
 _CMAKE = {"rm": ("rm",), "remove": ("rm",), "remove_directory": ("rm", "-r"), "env": ("env",), "time": ("time",)}
-_SPECIAL = frozenset({"eval", "trap", "alias", "find", "fd", "fdfind", "xargs", "git", "cmake", "source", "."})
+_SPECIAL = frozenset(
+    {"eval", "trap", "alias", "find", "gfind", "bfs", "fd", "fdfind", "xargs", "git", "cmake", "source", "."}
+)
+_OPTION_PROGRAMS = frozenset(key.partition(" ")[0] for key in SHELL_TEXT_OPTIONS)
 RUNNERS = frozenset(
     {
         *_SPECIAL,
         *WRAPPERS,
-        *SHELL_TEXT_OPTIONS,
+        *ARGV_OPTIONS,
+        *_OPTION_PROGRAMS,
         *SHELL_TEXT_WRAPPERS,
         *LANGUAGES,
         *SHELLS,
@@ -53,9 +62,15 @@ def unwrap(words: tuple[str, ...], stdin: str | None) -> NestedCode:
         _read_shell(words, stdin, nested)
     elif language:
         _read_interpreter(language, program, words, stdin, nested)
+    if language == "python" and "shell" in words[1:4]:
+        # `manage.py shell -c CODE`
+        nested.codes += [Code(language=language, text=text) for text in _option_values(words, ("-c", "--command"))]
     _read_wrapper(program, words, nested)
-    if program in SHELL_TEXT_OPTIONS:
-        nested.texts += [ShellText(text=text) for text in _option_values(words, SHELL_TEXT_OPTIONS[program])]
+    if program in _OPTION_PROGRAMS:
+        for key in dict.fromkeys((program, *(f"{program} {word}" for word in words[1:4]))):
+            nested.texts += [ShellText(text=text) for text in _option_values(words, SHELL_TEXT_OPTIONS.get(key, ()))]
+    for option in ARGV_OPTIONS.get(program, ()):
+        nested.argvs += [words[at + 1 :] for at in range(1, len(words) - 1) if words[at] == option][:1]
     return nested
 
 
@@ -69,7 +84,7 @@ def _read_special(program: str, words: tuple[str, ...], stdin: str | None, neste
             nested.texts.append(ShellText(text=words[2], is_same_shell=True, is_deferred=True))
         case "alias":
             nested.texts += [ShellText(text=word.partition("=")[2]) for word in words[1:] if "=" in word]
-        case "find" | "fd" | "fdfind":
+        case "find" | "gfind" | "bfs" | "fd" | "fdfind":
             nested.argvs += find_commands(words)
         case "xargs":
             nested.argvs += _xargs_commands(words, stdin)
@@ -198,7 +213,8 @@ def _read_git(words: tuple[str, ...], nested: NestedCode) -> None:
     if at > 1 and at < len(words):
         nested.argvs.append(("git", *words[at:]))
     if words[at : at + 2] == ("submodule", "foreach"):
-        nested.texts.append(ShellText(text=" ".join(word for word in words[at + 2 :] if word != "--recursive")))
+        flags = ("--recursive", "--quiet", "-q")
+        nested.texts.append(ShellText(text=" ".join(word for word in words[at + 2 :] if word not in flags)))
     for word in words[1:at]:
         key, _, value = word.partition("=")
         if key.lower().startswith("alias.") and value:
@@ -210,14 +226,24 @@ def _option_values(words: tuple[str, ...], options: tuple[str, ...]) -> list[str
     """Return the values of options, whether separate, attached with `=`, or after a cluster of options."""
     found: list[str] = []
     for at, word in enumerate(words[1:], 1):
+        if word[:1] != "-" or not options:
+            continue
         option, equals, attached = word.partition("=")
-        if word in options or (_is_option_cluster(word) and f"-{word[-1]}" in options):
+        if any(_may_be(option, known) for known in options):
+            found += [attached] if equals else words[at + 1 : at + 2]
+        elif _is_option_cluster(word) and f"-{word[-1]}" in options:
             found += words[at + 1 : at + 2]
-        elif equals and option in options:
-            found.append(attached)
         elif word[:2] in options and len(word) > 2 and word[1] != "-" and not _is_option_cluster(word):
             found.append(word[2:])
     return [value.partition("=")[2] if "ProxyCommand=" in value else value for value in found]
+
+
+def _may_be(word: str, option: str) -> bool:
+    """Return whether a word is an option, abbreviates a long one, or is a pattern that may expand to it."""
+    if word == option:
+        return True
+    is_abbreviated = len(word) > 4 and word[:2] == "--" and option.startswith(word)
+    return is_abbreviated or (any(mark in word for mark in "*?[") and fnmatch.fnmatchcase(option, word))
 
 
 def language_of(program: str) -> str:
@@ -267,25 +293,25 @@ def _read_interpreter(
     language: str, program: str, words: tuple[str, ...], stdin: str | None, nested: NestedCode
 ) -> None:
     """Read the words of an interpreter: program text, modules, a script, or standard input."""
-    nested.language = language
+    scanned = nested.language = SCANNED_AS.get(language, language)
     options, values = CODE_OPTIONS.get(language, ()), CODE_VALUES.get(language, ())
     modules = "".join(f"use {word[2:]}; " for word in words[1:] if word[:2] in ("-M", "-r") and len(word) > 2)
     letters = {option[1] for option in options if len(option) == 2}
     if program == "deno" and words[1:2] == ("eval",):
-        nested.codes.append(Code(language=language, text=" ".join(words[2:])))
+        nested.codes.append(Code(language=scanned, text=" ".join(words[2:])))
     at, has_code, script = 1, False, ""
     while at < len(words):
         word = words[at]
         option, _, attached = word.partition("=")
         if word in options or (_is_option_cluster(word) and word[-1] in letters and _may_cluster(word, language)):
             has_code = True
-            nested.codes += [Code(language=language, text=modules + text) for text in words[at + 1 : at + 2]]
+            nested.codes += [Code(language=scanned, text=modules + text) for text in words[at + 1 : at + 2]]
             at += 2
             if language == "python":
                 return
         elif attached and option in options and option.startswith("--"):
             has_code = True
-            nested.codes.append(Code(language=language, text=attached))
+            nested.codes.append(Code(language=scanned, text=attached))
             at += 1
         elif language == "python" and (word == "-m" or (_is_option_cluster(word) and word.endswith("m"))):
             if at + 1 < len(words):
@@ -296,31 +322,35 @@ def _read_interpreter(
             at += 2
         elif _is_attached_code(word, letters, language):
             has_code = True
-            nested.codes.append(Code(language=language, text=word[2:]))
+            nested.codes.append(Code(language=scanned, text=word[2:]))
             at += 1
         elif language == "editor" and word.startswith("+"):
-            nested.codes.append(Code(language=language, text=word[1:]))
+            nested.codes.append(Code(language=scanned, text=word[1:]))
             at += 1
         elif word.startswith("-") and word != "-":
             at += 1
         else:
             script = word
             break
-    if language in CODE_FIRST or language == "sql":
-        if not has_code or language == "sql":
-            start = at if language in CODE_FIRST else at + 1
-            nested.codes += [Code(language=language, text=text) for text in words[start : start + 1]]
+    plain = words[at:] if language in CODE_FIRST else words[at + 1 :]
+    if language in CODE_FIRST or language in CODE_ALSO:
+        if not has_code or language in CODE_ALSO:
+            nested.codes += [Code(language=scanned, text=text) for text in plain[: None if language == "timeit" else 1]]
         if language == "sql" and stdin is not None:
-            nested.codes.append(Code(language=language, text=stdin))
+            nested.codes.append(Code(language=scanned, text=stdin))
     elif language == "editor":
-        nested.codes += [Code(language=language, text=stdin)] if stdin is not None else []
+        nested.codes += [Code(language=scanned, text=stdin)] if stdin is not None else []
     elif script and script not in ("-", "/dev/stdin"):
         nested.script = "" if has_code else script
     elif not has_code:
-        if stdin is not None:
-            nested.codes.append(Code(language=language, text=stdin))
-        else:
-            nested.reads_code = language not in ("editor", "lisp", "debugger", "dc") and not _is_version_or_help(words)
+        _read_stdin(scanned, words, stdin, nested)
+
+
+def _read_stdin(language: str, words: tuple[str, ...], stdin: str | None, nested: NestedCode) -> None:
+    if stdin is not None:
+        nested.codes.append(Code(language=language, text=stdin))
+    else:
+        nested.reads_code = language not in ("editor", "lisp", "debugger", "dc") and not _is_version_or_help(words)
 
 
 def _is_version_or_help(words: tuple[str, ...]) -> bool:

@@ -26,7 +26,7 @@ _ERROR_BYTES = 4096
 _UNLIMITED = ResourceLimits(processes=None, memory_bytes=None, file_bytes=None, open_files=None)
 
 _COVERED = (
-    "writes: only the workspace and added folders, without .git/hooks and .git/config",
+    "writes: only the workspace and added folders, without what git reads as configuration or runs",
     "reads: the system, toolchains and those folders; not the home folder, /etc, /var, /run or other projects",
     "network: the sandbox's own loopback, and the proxy's socket when hosts are allowed",
     "own users, processes, shared memory and host name; no capabilities; about 60 system calls refused by seccomp",
@@ -39,14 +39,14 @@ _SHARED = (
     "commands of one run share files in /tmp and home, loopback and processes: one can change the output, the files "
     "and the background processes of another, but not its exit code, limits or approval"
 )
-_NEW_REPOSITORY = (
-    "a repository that a command creates: its hooks and configuration are protected from the next run on, at the "
-    "prompt once no background process is left"
+GIT_WINDOW = (
+    "code for git where there was none, as in a repository that a command creates: it is taken back when the command "
+    "ends; git that you start before that would run it"
 )
 _NOT_COVERED = (
     "the file rules are enforced by bubblewrap alone; Landlock does not repeat them inside",
     _SHARED,
-    _NEW_REPOSITORY,
+    GIT_WINDOW,
     "programs of the workspace that you run later outside the sandbox",
     "the total size of files written to the workspace, as long as some disk space is left",
 )

@@ -39,7 +39,7 @@ _COVERED = (
 _NOT_COVERED = (
     "commands see this machine's users, host name and process ids",
     "modes and times of the user's files outside can be changed, and commands can test whether a path exists",
-    ".git/hooks and .git/config in the workspace can be changed: check them before you run git there",
+    "hooks and configuration of git can be changed; what makes git run programs is taken back when the command ends",
     "allowed hosts: there is no network at all, not even through the proxy",
     "a process that leaves its session and empties its environment may outlive its command",
     "before kernel 6.12, signals reach other processes of the same user",

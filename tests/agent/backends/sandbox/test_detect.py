@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agent.backends.sandbox.detect import CONTAINS_SYSTEM, build_policy, find_toolchains
-from agent.backends.sandbox.git_protection import find_git_paths
+from agent.backends.sandbox.git.protection import find_git_paths
 from agent.backends.sandbox.types import ResourceLimits
 from agent.vocabulary.errors import SandboxError
 
@@ -64,23 +64,31 @@ def test_a_link_to_a_toolchain_is_shown_with_its_target(home: Path) -> None:
 
 
 def test_a_repository_is_pinned_and_its_hooks_and_config_are_protected(tmp_path: Path) -> None:
-    folders(tmp_path, ".git/hooks", ".git/modules/sub/hooks")
-    files(tmp_path, ".git/config", ".git/modules/sub/config")
     git = tmp_path / ".git"
+    folders(git, "hooks", "modules/libs/sub/hooks", "modules/libs/sub/objects", "modules/libs/sub/refs", "worktrees/w")
+    files(git, "config", "modules/libs/sub/config", "modules/libs/sub/HEAD", "worktrees/w/commondir")
     found = find_git_paths([tmp_path])
-    assert found.pinned == (git, git / "modules", git / "modules/sub")
-    assert found.protected == (
+    assert set(found.pinned) == {
+        git,
+        git / "modules",
+        git / "modules/libs",
+        git / "modules/libs/sub",
+        git / "worktrees",
+        git / "worktrees/w",
+    }
+    assert set(found.protected) == {
         git / "hooks",
         git / "config",
-        git / "modules/sub/hooks",
-        git / "modules/sub/config",
-    )
+        git / "worktrees/w/commondir",
+        git / "modules/libs/sub/hooks",
+        git / "modules/libs/sub/config",
+    }
 
 
-def test_a_missing_hooks_folder_is_created_and_protected(tmp_path: Path) -> None:
-    files(tmp_path, ".git/config")
-    assert find_git_paths([tmp_path]).protected == (tmp_path / ".git/hooks", tmp_path / ".git/config")
-    assert (tmp_path / ".git/hooks").is_dir()
+def test_looking_at_a_repository_creates_nothing_in_it(tmp_path: Path) -> None:
+    files(tmp_path, ".git/config", "nested/.git/config")
+    find_git_paths([tmp_path])
+    assert [path.name for path in tmp_path.rglob(".git/*")] == ["config", "config"]
 
 
 @pytest.mark.parametrize("name", ["hooks", "config"])
@@ -90,7 +98,7 @@ def test_a_link_in_place_of_hooks_or_config_makes_the_repository_read_only(tmp_p
         (tmp_path / ".git" / other).symlink_to(tmp_path / "secret")
     (tmp_path / ".git" / name).unlink()
     found = find_git_paths([tmp_path])
-    assert (found.pinned, found.protected) == ((), (tmp_path / ".git",))
+    assert found.protected == (tmp_path / ".git",)
 
 
 def test_a_repository_that_is_a_link_is_not_protected(tmp_path: Path) -> None:

@@ -222,7 +222,7 @@ async def test_a_result_limited_by_turns_or_a_refusal_is_not_cached() -> None:
     allowed = await harness.run(PlanStep(id="s2", title="Two", instruction="Do it"), key="k2")
     one_turn = ExecutorProfile(max_turns=1)
     cut = await harness.run(PlanStep(id="s3", title="Three", instruction="Do it"), profile=one_turn, key="k3")
-    assert (cache.kept, allowed.status, cut.exit_code) == ({"k2": allowed}, "partial", 53)
+    assert (cache.kept, allowed.status, cut.exit_code) == ({"k2": allowed}, "ok", 53)
 
 
 async def test_a_cached_result_costs_nothing() -> None:

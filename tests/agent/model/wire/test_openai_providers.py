@@ -52,6 +52,50 @@ def test_api_base_is_used_for_models_it_may_serve(model: str, expected: tuple[st
     assert resolved_fields(LOCAL, model) == expected
 
 
+@pytest.mark.parametrize(
+    ("model", "key"),
+    [
+        ("gpt-4o-mini", "ko"),
+        ("qwen", "ko"),
+        ("Qwen/Qwen3-8B", "ko"),
+        ("openai/x", "ko"),
+        ("vllm/x", ""),
+        ("anthropic/x", "ka"),
+    ],
+)
+def test_a_server_without_a_key_of_its_own_gets_that_of_openai_but_of_no_other_provider(model: str, key: str) -> None:
+    assert resolve(model, Settings(api_base="http://127.0.0.1:9/v1", keys=KEYS)).key == key
+
+
+BASES = {"anthropic": "https://proxy.example/claude", "openai": "http://127.0.0.1:9", "together": "http://t/v2/"}
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        ("anthropic/x", ("anthropic", "anthropic", "https://proxy.example/claude/v1", "ka", "x")),
+        ("claude-x", ("anthropic", "anthropic", "https://proxy.example/claude/v1", "ka", "claude-x")),
+        ("gpt-5", ("openai", "openai", "http://127.0.0.1:9/v1", "ko", "gpt-5")),
+        ("qwen", ("openai", "openai", "http://127.0.0.1:9/v1", "ko", "qwen")),
+        ("together_ai/m", ("together", "openai", "http://t/v2", "kt", "m")),
+        ("groq/m", ("groq", "openai", "https://api.groq.com/openai/v1", "kq", "m")),
+    ],
+)
+def test_a_provider_may_have_a_base_url_of_its_own(model: str, expected: tuple[str, ...]) -> None:
+    assert resolved_fields(Settings(keys={**KEYS, "groq": "kq"}, api_bases=BASES), model) == expected
+
+
+def test_the_base_url_of_a_provider_comes_before_api_base_and_needs_no_key() -> None:
+    settings = Settings(api_base="http://127.0.0.1:1/v1", api_bases={"anthropic": "http://127.0.0.1:2"})
+    assert resolve("claude-x", settings).base_url == "http://127.0.0.1:2/v1"
+    assert resolve("gpt-5", settings).base_url == "http://127.0.0.1:1/v1"
+
+
+def test_a_provider_behind_litellm_may_have_a_base_url() -> None:
+    settings = Settings(api_bases={"gemini": "http://127.0.0.1:2"}, keys=KEYS)
+    assert resolved_fields(settings, "gemini/pro") == ("gemini", "litellm", "http://127.0.0.1:2", "kg", "gemini/pro")
+
+
 def test_an_api_base_without_a_path_gets_v1() -> None:
     assert resolve("m", Settings(api_base="http://host:8080")).base_url == "http://host:8080/v1"
 

@@ -72,7 +72,7 @@ def test_output_changes_and_exit_codes_of_commands_are_printed(open_terminal: Op
         "  s1 write_file x.txt  +1 -0",
         "      @@ -0,0 +1,1 @@",
         "      +new",
-        "~ s1 Title of s1 (partial, 0.0s)",
+        "✓ s1 Title of s1 (0.0s)",
         "",
         "Not **all** of it.",
         "",

@@ -154,17 +154,37 @@ DANGERS: dict[str, tuple[Danger, ...]] = {
     "jq": (_dump(r"(?<![.\w\"$])env\b(?!\s*\.\w|\")|\$ENV\b(?!\s*[.\[])"), _dump(rf"(?:\benv|\$ENV)\.\w*{_SECRET}")),
     "editor": (
         _runs(
-            r"^[:\s]*(?:\d*[%,$.]*\d*)?(?:r|w|read|write)?\s*!|\|\s*!|\bsystem\s*\(|\bterm(?:inal)?\b|os\.execute|py(?:thon3?|x)?\s|\n\s*(?:r\s*)?!"
+            r"^[:\s]*(?:\d*[%,$.]*\d*)?(?:r|w|read|write)?\s*!|\|\s*!|\n\s*(?:r\s*)?!|\b(?:system(?:list)?|job_start|jobstart"
+            r"|termopen|libcall|writefile|delete|os\.execute|io\.popen|os\.remove)\s*\(|(?:^|[|:\n])\s*(?:sh(?:ell)?\b|ter(?:minal)?\b"
+            r"|lua\b|luaf|luado|py(?:thon3?|x|3)?(?:file|do)?\s|perl(?:do)?\s|rub\w*\s|tcl\w*\s|mz\w*\s|so(?:urce)?!?\s|redir\b"
+            r"|exe(?:cute)?\s|mak\w*\b|set?\s+(?:shell|makeprg|grepprg|equalprg|keywordprg|formatprg)=|au(?:tocmd)?\s)"
         ),
     ),
     "lisp": (
         _runs(
-            r"shell-command|call-process|start-process|make-process|delete-directory|async-shell|url-retrieve|\bshell\b|\bterm\b"
+            r"shell-command|call-process|start-process|make-process|delete-(?:directory|file)|async-shell|url-retrieve"
+            r"|\bshell\b|\bterm\b|make-network-process|\bload(?:-file)?\b|write-(?:region|file)|insert-file-contents"
+        ),
+    ),
+    "other": (
+        _runs(
+            r"\bsystem\b|\bshell\b|\bexec\w*\b|\bspawn\w*\b|\bpopen\b|\bsh(?:ell)?_?\w*\s*\(|run-(?:shell-command|program)"
+            r"|\bprocess\*?\b|\bProcess\w*|ProcessBuilder|Runtime\b|\.execute\b|\be?syscmd\b|unsafePerformIO|call(?:Command|Process)"
+            r"|read(?:Process|CreateProcess)|\bos[.:]|\bcmd\b|open-pipe|sys\.process|scala\.sys|!!|^!|\n!|\bsubprocess\b|Sys\.command"
+            r"|\bqx\b|\brun\s*[(\"'<]|\bshell_exec\b|QX|EVAL|System\.(?:cmd|shell)|Port\.open|:os\.cmd|Code\.eval"
+        ),
+        _network(r"socket|https?:|ftp:|\bfetch\b|\bcurl\b|download|URL\b|urlopen|Net\.|HTTP\b"),
+        Danger(
+            pattern=re.compile(
+                r"\b(?:unlink|remove\w*|delete\w*|rmdir|rm|rename-file|delete-file|removeDirectoryRecursive|deleteRecursively)\b"
+            ),
+            rule="code-deletes",
+            reason="its code deletes files that it does not name",
         ),
     ),
     "sql": (
         _runs(
-            r"\\!|^\s*\.(?:shell|system|load)\b|\bsystem\s+\w|\bcopy\b.*\bprogram\b|xp_cmdshell|load_extension|\\o\s*\|"
+            r"\\!|(?:^|\n)\s*\.(?:shell|system|load|archive|import\s+\"?'?\||(?:output|once|excel)\s*\"?'?\||edit)|\bedit\s*\(|\bsystem\s+\w|\bcopy\b.*\bprogram\b|xp_cmdshell|load_extension|\\o\s*\|"
         ),
         Danger(
             pattern=re.compile(

@@ -1,0 +1,74 @@
+"""The paths of existing git repositories that commands may not change, because they make git run programs."""
+
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from agent.backends.sandbox.git.config_entries import included_paths
+from agent.backends.sandbox.git.repositories import find_repositories, has_type, linked_worktrees, submodule_paths
+from tooling.contract.fast_dataclass import dataclass
+
+# What git reads in a repository, and in the part of it that belongs to a linked worktree.
+STORE_CODE = ("config", "config.worktree", "commondir", "hooks")
+WORKTREE_CODE = ("commondir", "gitdir", "config.worktree")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GitPaths:
+    """Folders that cannot be renamed or removed, paths that cannot be changed, and the repositories found."""
+
+    pinned: tuple[Path, ...] = ()
+    protected: tuple[Path, ...] = ()
+    stores: tuple[Path, ...] = ()
+
+
+def find_git_paths(writable: Iterable[Path]) -> GitPaths:
+    """Find repositories in writable folders before the first command runs.
+
+    Later it would not be safe: a command could replace a folder by a link, and the sandbox would show its target. A
+    path that does not exist cannot be protected: the guard removes it if a command creates it.
+    """
+    pinned: dict[Path, None] = {}
+    protected: dict[Path, None] = {}
+    stores: dict[Path, None] = {}
+    for root in writable:
+        for repository in find_repositories(root, _submodules(root)):
+            if repository.pointer is not None:
+                pinned |= dict.fromkeys(_path_components(root, repository.pointer.parent))
+                if has_type(repository.pointer, stat.S_ISREG):
+                    protected[repository.pointer] = None
+            for store in repository.stores:
+                stores[store] = None
+                pinned |= dict.fromkeys(_path_components(root, store))
+                for path in _code_paths(root, store):
+                    protected[path] = None
+                    pinned |= dict.fromkeys(_path_components(root, path.parent))
+    return GitPaths(pinned=tuple(pinned), protected=tuple(protected), stores=tuple(stores))
+
+
+def _submodules(root: Path) -> Iterator[Path]:
+    return submodule_paths(root / ".git", root)
+
+
+def _code_paths(root: Path, store: Path) -> Iterator[Path]:
+    """Yield what exists in a repository and must not change; a link is not followed by the mounts."""
+    if any((store / name).is_symlink() for name in STORE_CODE):
+        # Where a link leads cannot be protected for certain, so nothing in this repository can be changed.
+        yield store
+        return
+    for folder, names in ((store, STORE_CODE), *((tree, WORKTREE_CODE) for tree in linked_worktrees(store))):
+        yield from (folder / name for name in names if _is_file_or_folder(folder / name))
+    for path in included_paths(store / "config"):
+        if path.is_relative_to(root) and path != root and _is_file_or_folder(path):
+            yield path
+
+
+def _path_components(folder: Path, path: Path) -> list[Path]:
+    """Return the path and its parents below the folder: a command that renames one could replace it."""
+    inside = path.relative_to(folder).parts
+    return [folder.joinpath(*inside[:count]) for count in range(1, len(inside) + 1)]
+
+
+def _is_file_or_folder(path: Path) -> bool:
+    return has_type(path, lambda mode: stat.S_ISREG(mode) or stat.S_ISDIR(mode)) and os.access(path, os.F_OK)

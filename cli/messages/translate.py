@@ -1,0 +1,80 @@
+"""Translations of what the program says.
+
+The English text is the key, with its variable parts named: `"cannot read {path}" = "…"`. A message is looked up when it
+is shown, so the rest of the program, logs, events and JSON documents are English in every language.
+"""
+
+import sys
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent.config.user_dirs import config_dir, config_file, os_environ
+from agent.vocabulary.errors import AgentError
+
+if TYPE_CHECKING:
+    from cli.messages.translator import Translator
+
+SHIPPED = Path(__file__).parent
+ENGLISH = "en"
+
+
+def translate(text: str) -> str:
+    """Return a message in the user's language, or as it is if there is no translation."""
+    translator = _user_translator()
+    return translator.translate(text) if translator else text
+
+
+def translate_help(command: object) -> None:
+    """Translate the help of a command, its options and its subcommands."""
+    if _user_translator() is None:
+        return
+    for part in (command, *getattr(command, "params", ())):
+        for name in ("help", "short_help", "epilog"):
+            if text := getattr(part, name, None):
+                setattr(part, name, translate(text))
+    for inner in getattr(command, "commands", {}).values():
+        translate_help(inner)
+
+
+@cache
+def _user_translator() -> "Translator | None":
+    environ = os_environ()
+    try:
+        language = environ.get("AGENT_LANGUAGE") or _language_in(config_file(environ))
+        if language in ("", ENGLISH):
+            return None
+        own = config_dir(environ) / "messages" / f"{language}.toml"
+        # The user's own file adds to the shipped one and wins over it.
+        catalog = {**_read_catalog(SHIPPED / own.name), **_read_catalog(own)} if language.isalnum() else {}
+    except (OSError, ValueError, AgentError) as error:
+        print(f"warning: cannot read the messages of your language: {error}", file=sys.stderr)
+        return None
+    if not catalog:
+        print(f"warning: there are no messages in {language!r}; expected them in {own}", file=sys.stderr)
+        return None
+    from cli.messages.translator import Translator
+
+    return Translator(catalog)
+
+
+def _language_in(settings: Path) -> str:
+    """Return the `language` in the settings file, which is parsed only if it mentions one."""
+    text = settings.read_text("utf-8") if settings.is_file() else ""
+    if "language" not in text:
+        return ""
+    import tomllib
+
+    try:
+        return str(tomllib.loads(text).get("language", ""))
+    except tomllib.TOMLDecodeError:
+        # Whoever loads the settings says what is wrong with them.
+        return ""
+
+
+def _read_catalog(path: Path) -> dict[str, str]:
+    if not path.is_file():
+        return {}
+    import tomllib
+
+    return {english: str(text) for english, text in tomllib.loads(path.read_text("utf-8")).items()}

@@ -1,0 +1,83 @@
+"""Chooses the folder a run works in: the one that is named, that of the session, the current one, or an empty one."""
+
+import os
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent.config.user_dirs import config_dir, current_folder, data_path
+from agent.sessions.store import SessionStore
+from agent.sessions.views.session_summary import read_head
+from agent.workspace.git_state import find_repository
+from cli.run.flags import RunFlags
+from cli.screen.format import shorten_path
+from tooling.contract.fast_dataclass import dataclass
+
+if TYPE_CHECKING:
+    from cli.run.resume_target import ResumeTarget
+
+_SYSTEM = tuple(
+    map(Path, ("/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/proc", "/run", "/sbin", "/sys", "/usr", "/var"))
+)
+OWN_FOLDER = "in a folder of its own"
+TEMPORARY_FOLDER = "in a temporary folder, which is deleted at the end"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkFolder:
+    """The folder of a run, None for an empty one of the session; `why` says why the current one is not used."""
+
+    path: Path | None
+    why: str = ""
+
+    def describe(self, folder: Path, *, is_ephemeral: bool) -> str:
+        """Return the first line of a run, which works in `folder`."""
+        if self.path:
+            return f"in {shorten_path(folder)}"
+        because = f", because {self.why}; -C . works there" if self.why else ""
+        if is_ephemeral:
+            return f"{TEMPORARY_FOLDER}{because}"
+        return f"{OWN_FOLDER}{because}: {shorten_path(folder)}"
+
+
+def choose_folder(flags: RunFlags, target: "ResumeTarget | None", environ: Mapping[str, str]) -> WorkFolder:
+    """Choose the folder of a run; raises InputError if the current folder is wanted and was deleted."""
+    if flags.cwd or flags.scratch:
+        return WorkFolder(path=flags.cwd)
+    if target:
+        return WorkFolder(path=target.cwd)
+    if flags.session:
+        session = SessionStore(data_path(environ)).folder_for(flags.session)
+        if before := read_head(session).cwd:
+            return WorkFolder(path=session.folder_of_user(before))
+    current = current_folder()
+    why = not_a_project(current, environ)
+    return WorkFolder(path=None if why else current, why=why)
+
+
+def not_a_project(folder: Path, environ: Mapping[str, str]) -> str:
+    """Return why a run should not work in a folder unless the user names it; empty if it may."""
+    name, own = shorten_path(folder), (data_path(environ).resolve(), config_dir(environ).resolve())
+    # A home of / is that of a service.
+    home = Path(environ.get("HOME") or "/").resolve()
+    if folder == home != Path("/"):
+        return f"{name} is your home folder"
+    if any(folder.is_relative_to(path) for path in own):
+        return f"{name} belongs to Windlass"
+    if inner := next((path for path in (home, *own) if path.is_relative_to(folder)), None):
+        return f"{name} contains {shorten_path(inner)}"
+    is_at_home = home != Path("/") and folder.is_relative_to(home)
+    if not is_at_home and _is_system_folder(folder):
+        return f"{name} is a system folder"
+    if folder.stat().st_mode & (stat.S_ISVTX | stat.S_IWOTH) == stat.S_ISVTX | stat.S_IWOTH:
+        return f"{name} is shared by all users"
+    return "" if os.access(folder, os.W_OK | os.X_OK) else f"{name} cannot be written to"
+
+
+def _is_system_folder(folder: Path) -> bool:
+    """Whether a folder is one of the system; a repository below one, such as /usr/src/app, is not."""
+    if not any(folder.is_relative_to(top) for top in _SYSTEM):
+        return False
+    repository = find_repository(folder)
+    return repository is None or repository.root in _SYSTEM

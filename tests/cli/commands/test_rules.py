@@ -1,0 +1,50 @@
+"""`agent rules`: rules whose words look like options, removing rules, and advice that works."""
+
+import pytest
+
+from tests.cli.terminal_user import User
+
+pytestmark = pytest.mark.slow
+
+
+def test_the_words_of_a_rule_may_look_like_options(user: User) -> None:
+    added = user.agent("rules", "add", "python3", "-m", "http.server")
+    assert (added.exit_code, added.stderr) == (0, "allow python3 -m http.server (everywhere)\n")
+    user.agent("rules", "add", "--deny", "git", "push", "--force")
+    user.agent("rules", "add", "git", "commit", "-m", "two words")
+    assert user.agent("rules", "list").stdout.splitlines() == [
+        "allow  python3 -m http.server  (everywhere)",
+        "allow  git commit -m 'two words'  (everywhere)",
+        "deny   git push --force  (everywhere)",
+    ]
+
+
+def test_an_option_after_the_words_is_refused_with_the_right_order(user: User) -> None:
+    for words in (("git push", "--deny"), ("git", "push", "--deny"), ("git push", "-C", ".")):
+        refused = user.agent("rules", "add", *words)
+        assert refused.exit_code == 2
+        assert "agent rules add --deny git push --force" in refused.stderr
+    assert user.agent("rules", "list").stdout == "(no rules)\n"
+
+
+def test_a_rule_that_denies_is_removed_by_its_words(user: User) -> None:
+    user.agent("rules", "add", "--deny", "git", "push", "--force")
+    removed = user.agent("rules", "rm", "git", "push", "--force")
+    assert (removed.exit_code, removed.stderr) == (0, "removed: deny git push --force (everywhere)\n")
+    assert user.agent("rules", "list").stdout == "(no rules)\n"
+
+
+def test_a_missing_rule_names_the_command_that_removes_the_one_elsewhere(user: User) -> None:
+    user.agent("rules", "add", "-C", "/srv/project", "npm publish")
+    refused = user.agent("rules", "rm", "npm publish")
+    assert refused.exit_code != 0
+    assert "hint: agent rules rm -C /srv/project 'npm publish'" in refused.stderr
+
+
+def test_the_advised_rule_allows_a_command_behind_a_wrapper(user: User) -> None:
+    command = "timeout 9 python3 -m http.server --bind 0.0.0.0 nonsense"
+    denied = user.agent("exec", "--", command)
+    assert (denied.exit_code, "--allow 'python3 -m http.server" in denied.stderr) == (57, True)
+    user.agent("rules", "add", "python3", "-m", "http.server")
+    assert "a run would allow it" in user.agent("check", command).stdout
+    assert user.agent("exec", "--", command).exit_code == 2

@@ -1,0 +1,75 @@
+"""Messages in another language: what a user sees, and that the catalogue is complete."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from cli.messages.translate import SHIPPED
+from cli.messages.translator import Translator
+from tests.cli.messages import catalog
+from tests.cli.terminal_user import User
+
+_NAMES = re.compile(r"\{\w+\}")
+
+
+def test_the_catalogue_lists_what_the_program_says() -> None:
+    expected = "run `python -m tests.cli.messages.catalog`"
+    assert catalog.FILE.read_text("utf-8") == catalog.render(), expected
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in SHIPPED.glob("*.toml") if path != catalog.FILE], ids=lambda p: p.stem
+)
+def test_a_translation_keeps_to_the_catalogue(path: Path) -> None:
+    known = {text for texts in catalog.messages().values() for text in texts} | {"error", "hint", "warning", "note"}
+    for english, text in tomllib.loads(path.read_text("utf-8")).items():
+        assert english in known, f"the program does not say {english!r}"
+        assert set(_NAMES.findall(text)) == set(_NAMES.findall(english)), english
+
+
+def test_every_message_is_found_when_its_parts_are_filled_in() -> None:
+    texts = {text for texts in catalog.messages().values() for text in texts}
+    translator = Translator({text: f"T<{text}>" for text in texts})
+    for text in texts:
+        said = _NAMES.sub("x1", text)
+        assert translator.translate(said).startswith("T<"), text
+
+
+def test_values_and_prefixes_are_translated_too() -> None:
+    translator = Translator({"error": "E", "cannot read {path}: {reason}": "{reason}! {path}", "it is gone": "weg"})
+    assert translator.translate("error: cannot read a.txt: it is gone\nhint: other") == "E: weg! a.txt\nhint: other"
+
+
+@pytest.mark.slow
+def test_a_user_sees_errors_and_help_in_her_language(user: User) -> None:
+    ended = user.agent("run", "", AGENT_LANGUAGE="ru")
+    assert "ошибка: " in ended.stderr
+    assert "Выполнить задачу" in user.agent("--help", AGENT_LANGUAGE="ru").stdout
+
+
+@pytest.mark.slow
+def test_a_user_brings_a_language_of_her_own(user: User) -> None:
+    folder = user.home / ".config" / "agent"
+    (folder / "messages").mkdir(parents=True)
+    (folder / "config.toml").write_text('language = "tlh"\n')
+    (folder / "messages" / "tlh.toml").write_text('"error" = "Qagh"\n"the task is empty" = "chIm Qu"\n')
+    assert user.agent("run", "").stderr.startswith("Qagh: chIm Qu\nhint: ")
+
+
+@pytest.mark.slow
+def test_programs_are_answered_in_english(user: User) -> None:
+    words = ("run", "hi", "--model", "script:none", "--output-format", "json")
+    russian, english = user.agent(*words, AGENT_LANGUAGE="ru").document, user.agent(*words).document
+    assert russian.keys() == english.keys()
+    assert [russian[name] for name in ("result", "subtype", "error")] == [
+        english[name] for name in ("result", "subtype", "error")
+    ]
+
+
+@pytest.mark.slow
+def test_a_language_nobody_wrote_is_said_and_the_message_is_shown(user: User) -> None:
+    ended = user.agent("run", "", AGENT_LANGUAGE="xx")
+    assert "there are no messages in 'xx'" in ended.stderr
+    assert "error: the task is empty" in ended.stderr

@@ -1,0 +1,115 @@
+"""Code that a command plants for git never runs when the user works in the folder afterwards, outside the sandbox."""
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from agent.backends.sandbox.runner import SandboxCommandRunner
+from tests.agent.backends.backend_cases import BuildRunner
+from tests.programs import needs
+from tooling.contract.command import CommandRequest
+
+pytestmark = [pytest.mark.slow, needs("git")]
+
+_CONFIG = r"""config() { printf "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tfsmonitor = $EVIL\n"; }"""
+_TEXT = Path(__file__).with_name("git_plants.txt").read_text()
+PLANTS = {
+    name: f"{_CONFIG}\n{script}" for name, script in re.findall(r"^== (.+)\n((?:(?!== ).*\n)+)", _TEXT, re.MULTILINE)
+}
+_USER = {"GIT_AUTHOR_NAME": "u", "GIT_AUTHOR_EMAIL": "u@x", "GIT_COMMITTER_NAME": "u", "GIT_COMMITTER_EMAIL": "u@x"}
+
+
+class Checkout:
+    """A workspace with repositories of every kind, and a linked worktree outside of it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.workspace, self.outside, self.home = folder / "ws", folder / "outside", folder / "home"
+        for path in (self.workspace, self.outside, self.home):
+            path.mkdir()
+        self.evil = self.workspace / "evil.sh"
+        self.ran = self.outside / "ran"
+        self.evil.write_text(f"#!/bin/sh\ntouch {self.ran}\n")
+        self.evil.chmod(0o755)
+        self._git(
+            "init -q -b main .",
+            "config extensions.worktreeConfig true",
+            "commit -q --allow-empty -m x",
+            f"worktree add -q {self.outside / 'linked'}",
+        )
+        self._git("init -q wtc", "-C wtc config extensions.worktreeConfig true")
+        self._git("init -q --separate-git-dir=real linked", "init -q --separate-git-dir=store pointing")
+        (self.workspace / "linked" / ".git").unlink()
+        (self.workspace / "linked" / ".git").symlink_to("../real")
+        self._submodules()
+        self._git("init -q hooked", "-C hooked config core.hooksPath .husky")
+        (self.workspace / "hooked" / ".husky").mkdir()
+        (self.workspace / "shared.gitconfig").write_text("")
+        self._git("init -q including", "-C including config include.path ../../shared.gitconfig")
+
+    def _submodules(self) -> None:
+        for name in ("two", "one"):
+            self._git(f"init -q {self.outside / name}", f"-C {self.outside / name} commit -q --allow-empty -m x")
+        allowed = "-c protocol.file.allow=always submodule --quiet add"
+        self._git(
+            f"-C {self.outside / 'one'} {allowed} --name two ../two two", f"-C {self.outside / 'one'} commit -qm sub"
+        )
+        self._git(f"{allowed} --name libs/one {self.outside / 'one'} sub")
+        self._git("-c protocol.file.allow=always submodule --quiet update --init --recursive", "commit -qm sub")
+
+    def _git(self, *lines: str) -> None:
+        for line in lines:
+            subprocess.run(
+                ["git", *line.split()], cwd=self.workspace, env=self._environ(), check=True, capture_output=True
+            )
+
+    def _environ(self) -> dict[str, str]:
+        return {"PATH": os.environ["PATH"], "HOME": str(self.home), **_USER}
+
+    def use_git(self) -> None:
+        """Do what a user and her editor do in every folder: look, and commit."""
+        folders = [path.parent for path in self.workspace.rglob(".git")] + [
+            self.outside / "linked",
+            self.workspace / "bare",
+        ]
+        for folder in (self.workspace, *folders):
+            for line in ("status", "-c core.pager= log --oneline", "commit -q --allow-empty -m x", "st", "diff HEAD"):
+                if folder.is_dir():
+                    subprocess.run(
+                        ["git", *line.split()],
+                        cwd=folder,
+                        env=self._environ(),
+                        capture_output=True,
+                        timeout=20,
+                        check=False,
+                    )
+
+
+async def plant(runner: SandboxCommandRunner, checkout: Checkout, script: str) -> None:
+    request = CommandRequest(
+        argv=("bash", "-c", script), cwd=checkout.workspace, timeout_s=20, env={"EVIL": str(checkout.evil), **_USER}
+    )
+    await runner.run(request)
+    await runner.stop()
+
+
+@pytest.mark.parametrize("sandbox", [pytest.param("bubblewrap", marks=needs("bwrap")), "landlock"])
+@pytest.mark.parametrize("name", PLANTS)
+async def test_what_a_command_plants_for_git_does_not_run(
+    name: str, sandbox: str, tmp_path: Path, build_runner: BuildRunner
+) -> None:
+    checkout = Checkout(tmp_path)
+    await plant(build_runner(checkout.workspace, sandbox), checkout, PLANTS[name])
+    checkout.use_git()
+    assert not checkout.ran.exists(), name
+
+
+@pytest.mark.parametrize("name", [name for name in PLANTS if name != "new repository in a hurry"])
+def test_without_a_sandbox_it_runs(name: str, tmp_path: Path) -> None:
+    checkout = Checkout(tmp_path)
+    environ = {"PATH": os.environ["PATH"], "HOME": str(checkout.home), "EVIL": str(checkout.evil), **_USER}
+    subprocess.run(["bash", "-c", PLANTS[name]], cwd=checkout.workspace, env=environ, capture_output=True, check=False)
+    checkout.use_git()
+    assert checkout.ran.exists(), name

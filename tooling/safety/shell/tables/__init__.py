@@ -1,0 +1,1 @@
+"""Tables of what programs run: interpreters, wrappers, options, dangerous calls."""
