@@ -17,10 +17,8 @@ _COMMIT_CHARS = 8
 _MAX_BYTES = 64_000
 # Content filters and merge drivers are programs that only the user's own settings may name. An include can hide them.
 _RUNS_PROGRAMS = ("filter", "include", "driver")
-_STATUS = (
-    *("--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"),
-    *("status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=normal", "--ignore-submodules=all"),
-)
+_NO_PROGRAMS = ("--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
+_STATUS = ("status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=normal", "--ignore-submodules=all")
 NO_FETCHING = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1", "GIT_TERMINAL_PROMPT": "0"}
 
 
@@ -59,6 +57,12 @@ def describe_head(repository: Repository) -> str:
 
 def count_changes(repository: Repository, environ: Mapping[str, str], limit_s: float = LIMIT_S) -> int | None:
     """Return how many paths are changed or untracked; None if that is not safe or not quick to find out."""
+    listed = run_git(repository, environ, *_STATUS, limit_s=limit_s)
+    return None if listed is None else listed.count(b"\0")
+
+
+def run_git(repository: Repository, environ: Mapping[str, str], *words: str, limit_s: float) -> bytes | None:
+    """Return the output of a git command that reads; None if it fails, takes too long or could run other programs."""
     program = shutil.which("git", path=environ.get("PATH"))
     if program is None or not Path(program).is_absolute() or not is_safe(repository):
         return None
@@ -67,7 +71,7 @@ def count_changes(repository: Repository, environ: Mapping[str, str], limit_s: f
     env |= {**NO_FETCHING, "GIT_DIR": str(repository.git_dir), "GIT_WORK_TREE": str(repository.root)}
     try:
         finished = subprocess.run(
-            (program, *_STATUS),
+            (program, *_NO_PROGRAMS, *words),
             cwd=repository.root,
             env=env,
             stdin=subprocess.DEVNULL,
@@ -77,7 +81,7 @@ def count_changes(repository: Repository, environ: Mapping[str, str], limit_s: f
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return finished.stdout.count(b"\0") if finished.returncode == 0 else None
+    return finished.stdout if finished.returncode == 0 else None
 
 
 def common_git_dir(repository: Repository) -> Path:

@@ -35,6 +35,7 @@ PASTED_NOTE = "sent as a request because it was pasted; a special line starts wi
 CONFIRM_EXIT = "press Ctrl-C again or Ctrl-D to quit"
 SHELL_OUTPUT_NOTE = "output will be included in your next message"
 NOTHING_TO_STEER = "nothing is running; Enter sends your text as a request"
+NOT_ATTACHED_NOTE = "files are attached to requests only; the model can read them itself"
 _STEERING_HINT = "type a message for the running steps, then press Ctrl-S"
 
 
@@ -109,9 +110,12 @@ class Repl:
             self.ui.close()
 
     def add_commands(self, commands: Iterable[SlashCommand]) -> None:
-        """Add commands; one whose name is taken is ignored with a warning."""
+        """Add commands; one whose name is taken is ignored with a warning, unless it replaces a request of ours."""
         for command in commands:
-            if any(command.name == known.name for known in self.commands):
+            replaced = next((known for known in self.commands if known.name == command.name), None)
+            if replaced and replaced.is_replaceable:
+                self.commands = tuple(command if known is replaced else known for known in self.commands)
+            elif replaced:
                 self.warn(f"a command /{command.name} already exists; ignoring the new one")
             else:
                 self.commands = (*self.commands, command)
@@ -268,6 +272,8 @@ class Repl:
         is_accepted = self.queue.send(Steer(text=message))
         if is_accepted:
             self.print_line(sanitize(f"» {message}"), "strong")
+            if find_mentions(message, self.state.cwd).files:
+                self._print_quiet(NOT_ATTACHED_NOTE)
         return is_accepted
 
     def print_error(self, error: AgentError) -> None:
@@ -280,7 +286,7 @@ class Repl:
 
     def _open_app(self, request: QueuedRequest) -> "App":
         review = self._plan_review(request.submit.prompt) if request.is_reviewed else None
-        return self.state.open_app(self.queue.session_id, review, request.resumes)
+        return self.state.open_app(self.queue.session_id, review, request.resumes, approval_mode=request.approval_mode)
 
     def _plan_review(self, request: str) -> PlanReview:
         return PlanReview(
@@ -292,7 +298,8 @@ class Repl:
         )
 
     def _on_request_started(self, request: QueuedRequest) -> None:
-        self._run_mode = self.state.approval_mode
+        # A request with a mode of its own proposes nothing, and says nothing about the mode the user works in.
+        self._run_mode = "" if request.approval_mode else self.state.approval_mode
         if self._run_mode != PLAN_MODE:
             self.state.used_mode = self._run_mode or self.state.used_mode
         is_echoed, self._echoed_line = request.display_text == self._echoed_line, ""

@@ -26,7 +26,7 @@ class QueuedRequest:
     """One request; with `is_reviewed` its plan is shown to the user before it runs.
 
     `resumes` is the run to resume, if any. `title` is displayed instead of the prompt, `attached` and `problems` below
-    it. `on_success` is called after a successful run.
+    it. An `approval_mode` is used instead of the current one. `on_success` is called after a successful run.
     """
 
     submit: Submit
@@ -35,6 +35,7 @@ class QueuedRequest:
     title: str = ""
     attached: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
+    approval_mode: str = ""
     on_success: Callable[[], None] = lambda: None
 
     @property

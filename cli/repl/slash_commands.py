@@ -17,7 +17,7 @@ Candidate: TypeAlias = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlashCommand:
-    """One command; an empty `usage` means that it takes no arguments.
+    """One command; an empty `usage` means that it takes no arguments, `is_replaceable` that the user may replace it.
 
     `complete` gets the words typed after the command and returns candidates for the last one, each with a description.
     """
@@ -27,6 +27,7 @@ class SlashCommand:
     run: Callable[["Repl", str], Awaitable[None] | None]
     usage: str = ""
     complete: Callable[["Repl", Sequence[str]], Iterable[Candidate]] | None = None
+    is_replaceable: bool = False
 
 
 def parse_command(line: str) -> tuple[str, str]:

@@ -10,7 +10,8 @@ from agent.config.user_dirs import config_dir, current_folder, data_dir, os_envi
 from agent.sessions.store import SessionStore
 from agent.version import VERSION
 from agent.vocabulary.errors import InputError
-from cli.repl.commands.builtin import COMMANDS, plugin_command, user_command
+from cli.repl.commands.builtin import COMMANDS, plugin_command
+from cli.repl.commands.request_commands import user_command
 from cli.repl.commands.session_commands import switch_to
 from cli.repl.commands.user_commands import load_user_commands
 from cli.repl.repl import Repl

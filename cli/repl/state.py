@@ -95,9 +95,11 @@ class ReplState:
         self._context_share = share
         self.refresh_status()
 
-    def read_settings(self, defaults: Mapping[str, object] | None = None) -> LoadedSettings:
-        """Load the settings; overrides of this REPL take precedence over `defaults`."""
-        flags = {**(defaults or {}), **self.flags}
+    def read_settings(
+        self, defaults: Mapping[str, object] | None = None, overrides: Mapping[str, object] | None = None
+    ) -> LoadedSettings:
+        """Load the settings; what was set in this REPL has precedence over `defaults`, and `overrides` over both."""
+        flags = {**(defaults or {}), **self.flags, **(overrides or {})}
         return load_settings(environ=self.environ, flags=flags, assignments=(), profile=self.profile)
 
     def override(self, name: str, value: object) -> None:
@@ -140,7 +142,12 @@ class ReplState:
         import agent.app  # noqa: F401 (loaded for later)
 
     def open_app(
-        self, session_id: str | None, review: "Review | None" = None, resumes: "ResumableRun | None" = None
+        self,
+        session_id: str | None,
+        review: "Review | None" = None,
+        resumes: "ResumableRun | None" = None,
+        *,
+        approval_mode: str = "",
     ) -> "App":
         """Open a run in the session, or in a new one; a resumed run works in its original folder."""
         from agent.app import App
@@ -160,7 +167,8 @@ class ReplState:
             resumes=resumes.run.run_id if resumes else None,
             shared_backend=self._shared_backend,
         )
-        loaded = self.read_settings(resumes.settings if resumes else None)
+        mode = {"approval_mode": approval_mode} if approval_mode else {}
+        loaded = self.read_settings(resumes.settings if resumes else None, mode)
         return App(loaded=loaded, environ=self.environ, options=options)
 
     async def close(self) -> None:

@@ -10,7 +10,15 @@ from collections.abc import Callable
 from typing import Literal, Protocol, TypeAlias
 
 from agent.protocol.commands import Answer, AnswerQuestion, ResolveApproval
-from agent.protocol.events import ApprovalRequested, Envelope, Event, QuestionAsked
+from agent.protocol.events import (
+    ApprovalRequested,
+    Envelope,
+    ErrorRaised,
+    Event,
+    QuestionAsked,
+    RunCompleted,
+    StepCompleted,
+)
 from cli.escape_command import command_lines, escape
 from tooling.contract.action import Opinion, Scope
 
@@ -26,6 +34,8 @@ ANSWER_PROMPT = "your answer: "
 PASTE_NOTICE = "(pasted lines are not taken as an answer)"
 _DIFF_LINES = 60
 _DEFAULT_REASON = "it changes a file in your folder (--approval-mode auto-edit allows that)"
+# Without a live screen, these are printed at once.
+_PRINTED = (StepCompleted, ErrorRaised, RunCompleted)
 _OPINIONS = {"allow": "looks fine.", "ask": "needs your look.", "deny": "should not run."}
 _SCOPES: dict[str, Scope] = {"y": "once", "yes": "once", "r": "run", "p": "project", "a": "always"}
 
@@ -49,12 +59,16 @@ class TerminalApprovals:
         self._send = send
         self._screen = screen
         self._pending_count = 0
+        self._is_reading = False
         self._loop = asyncio.get_running_loop()
         self._requests: queue.SimpleQueue[InputRequest] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
 
     def on_event(self, envelope: Envelope) -> None:
-        """Queue the event if it needs an answer."""
+        """Queue the event if it needs an answer; what is printed next starts below the line of an open question."""
+        if self._is_reading and isinstance(envelope.event, RunCompleted if self._screen else _PRINTED):
+            self._is_reading = False
+            _write("\n")
         if not isinstance(envelope.event, (ApprovalRequested, QuestionAsked)) or is_decided(envelope.event):
             return
         self._pending_count += 1
@@ -67,7 +81,10 @@ class TerminalApprovals:
 
     def _read_answers(self) -> None:
         while True:
-            answer = _prompt_user(self._requests.get())
+            request = self._requests.get()
+            self._is_reading = True
+            answer = _prompt_user(request)
+            self._is_reading = False
             self._loop.call_soon_threadsafe(self._on_answer, answer)
 
     def _on_answer(self, answer: Answer) -> None:

@@ -36,11 +36,11 @@ def test_every_name_that_needs_no_provider_is_listed() -> None:
 def test_the_user_command_of_the_page_loads(tmp_path: Path) -> None:
     (text,) = re.findall(r"```markdown\n(.*?)```", PROMPT_PAGE, re.DOTALL)
     (tmp_path / "commands").mkdir()
-    (tmp_path / "commands" / "review.md").write_text(text)
+    (tmp_path / "commands" / "explain.md").write_text(text)
     (command,) = load_user_commands(tmp_path, pytest.fail)
-    assert (command.name, command.usage) == ("review", "BRANCH")
-    assert command.help == "Review the changes of a branch."
-    assert command.expand("topic").startswith("Compare topic with main.")
+    assert (command.name, command.usage) == ("explain", "TEST")
+    assert command.help == "Explain a failing test."
+    assert command.expand("test_a").startswith("Run test_a. Say why")
 
 
 def test_every_flag_in_the_documentation_exists() -> None:

@@ -133,6 +133,8 @@ def find_resumable_run(store: SessionStore, prefix: str) -> ResumableRun:
     for run_id, folder in find_runs_by_prefix(store, prefix).items() if prefix.startswith(_RUN_PREFIX) else ():
         record = read_all_runs(folder)
         last = runs_in_chain(_parents(record), run_id)[-1]
+        if last not in (run.run_id for run in active_runs(record.runs)):
+            raise UsageError(f"{last} was taken back by a rewind", "its conversation and files are gone; ask again")
         found[last] = _resumable_run(folder, record, last)
     if not found:
         raise InputError(f"there is no run {prefix!r}", _HINT)

@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from agent.protocol.commands import StopStep
 from agent.vocabulary.errors import UsageError
 from cli.pages.columns import render_rows
+from cli.repl.commands import request_commands as requests
 from cli.repl.commands import session_commands as sessions
 from cli.repl.commands import setting_commands as settings
 from cli.repl.commands.session_commands import split_words
-from cli.repl.commands.user_commands import UserCommand
 from cli.repl.repl import Repl
 from cli.repl.slash_commands import Candidate, SlashCommand, unknown_command
 from cli.screen.colors import THEMES, clip
@@ -108,16 +108,6 @@ def _context(repl: Repl, argument: str) -> None:
     if argument:
         repl.shell_output = ""
     repl.print_line("\n".join(context_lines(repl.state, repl.queue.session_id, repl.shell_output)))
-
-
-def user_command(loaded: UserCommand) -> SlashCommand:
-    """Wrap a command loaded from a file of the user."""
-    return SlashCommand(
-        name=loaded.name,
-        help=loaded.help,
-        usage=loaded.usage or "[TEXT]",
-        run=lambda repl, argument: repl.submit(loaded.expand(argument), title=f"/{loaded.name} {argument}".strip()),
-    )
 
 
 def plugin_command(offered: CatalogCommand) -> SlashCommand:
@@ -229,6 +219,20 @@ COMMANDS = (
     ),
     SlashCommand(name="btw", usage="QUESTION", help="Ask beside the run, without touching it.", run=_btw),
     SlashCommand(name="plan", usage="[REQUEST]", help="Show the plan, or make one and decide on it.", run=_plan),
+    SlashCommand(
+        name="init",
+        help="Let the model write or revise AGENTS.md.",
+        run=requests.init,
+        is_replaceable=True,
+    ),
+    SlashCommand(
+        name="review",
+        usage="[BRANCH|RANGE]",
+        help="Review your changes, a branch or a range.",
+        run=requests.review,
+        complete=requests.complete_branches,
+        is_replaceable=True,
+    ),
     SlashCommand(
         name="stop",
         usage="[STEP]",

@@ -1,27 +1,64 @@
 """Commands that show or override a setting until the REPL exits."""
 
+import asyncio
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
 from agent.protocol.commands import SetLimits
 from agent.vocabulary.errors import UsageError
 from cli.repl.repl import Repl
+from cli.repl.slash_commands import Candidate
 from cli.repl.state import PLAN_MODE
 from cli.screen.colors import THEMES
 from cli.screen.format import format_cost, format_count
 
+if TYPE_CHECKING:
+    from cli.completion.candidates import CompletionItem
+
 MODES = ("ask", "auto-edit", "plan", "review", "never", "yolo")
 MODEL_HINT = "use provider/name, for example openai/gpt-5-mini; Tab lists them"
 MODEL_UNSET = "model: none; set one with /model provider/name (Tab lists them)"
+WHICH_MODEL = "Which model?"
 NO_LIMITS = "no token or cost limit"
 APPLIES_NOW = "this also applies to the current run"
 _UNITS = {"k": 1_000, "m": 1_000_000}
 
 
-def model(repl: Repl, argument: str) -> None:
-    """Show or set the model."""
+async def model(repl: Repl, argument: str) -> None:
+    """Set the model, or show it and let the user choose another one."""
     if argument:
-        _check_model(repl, argument)
-        repl.state.override("model", argument)
+        _set_model(repl, argument)
+        return
     chosen = repl.state.read_settings().settings.model
     repl.print_line(f"model: {chosen}" if chosen else MODEL_UNSET)
+    if repl.ui.has_lists:
+        known = await asyncio.to_thread(_known_models, repl.state.environ)
+        if picked := await repl.ui.pick(WHICH_MODEL, known):
+            _set_model(repl, picked)
+
+
+def _set_model(repl: Repl, name: str) -> None:
+    _check_model(repl, name)
+    repl.state.override("model", name)
+    repl.print_line(f"model: {name}")
+
+
+def _known_models(environ: Mapping[str, str]) -> list[Candidate]:
+    """Return the models of the settings, then those of providers with a key; without any key, all that are known."""
+    from cli.completion.model_values import KEY_SET, SCRIPT_PREFIX, model_items
+
+    first = [item for item in _items(model_items(environ, "")) if item.word != SCRIPT_PREFIX]
+    providers = [item for item in first if item.word.endswith("/")]
+    with_key = [item for item in providers if item.description == KEY_SET]
+    found = {item.word: item.description for item in first if item not in providers}
+    for provider in with_key or providers:
+        for item in _items(model_items(environ, provider.word)):
+            found.setdefault(item.word, provider.description)
+    return list(found.items())
+
+
+def _items(found: "Iterable[CompletionItem] | str") -> "list[CompletionItem]":
+    return [] if isinstance(found, str) else list(found)
 
 
 def _check_model(repl: Repl, name: str) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
-from cli.repl.fuzzy import fuzzy_matcher
+from cli.repl.fuzzy import fuzzy_span
 from cli.repl.mentions import mention, mention_at_cursor
 from cli.repl.slash_commands import Candidate, SlashCommand
 from cli.screen.colors import to_single_line
@@ -48,12 +48,12 @@ class FileIndex:
     def find(self, query: str, limit: int) -> list[str]:
         """Return matches: paths with this prefix, file names with it, paths that contain it, fuzzy matches."""
         low = query.lower()
-        is_match = fuzzy_matcher(low)
+        span = fuzzy_span(low)
         groups: tuple[list[str], ...] = ([], [], [], [])
         for name in self.names():
             lower = name.lower()
             if low not in lower:
-                if is_match(lower):
+                if span(lower):
                     groups[3].append(name)
                 continue
             base = lower.rstrip("/").rpartition("/")[2]

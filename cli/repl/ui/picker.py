@@ -14,7 +14,7 @@ from cli.screen.colors import Paint, clip, to_single_line
 _MAX_ROWS = 10
 _MARK, _NO_MARK, _GAP = "→ ", "  ", "  "
 _LABEL_SHARE = 0.7
-KEYS = "Up and Down move, type to filter, Enter chooses, Esc leaves"
+KEYS = "  type to filter, arrows move, Enter chooses, Esc leaves"
 NO_MATCH = "nothing matches"
 
 
@@ -92,7 +92,8 @@ class Picker:
         rows = min(_MAX_ROWS, max(1, height - 1))
         first = max(0, min(self._index - rows // 2, len(self._matches) - rows))
         title = f"{self._title} ({len(self._matches)} of {len(self._candidates)})"
-        lines = [self._paint("strong", clip(f"{title}  {KEYS}", width))]
+        keys = KEYS if cell_len(title) + len(KEYS) <= width else ""
+        lines = [self._paint("strong", clip(title, width)) + self._paint("quiet", keys)]
         for number, candidate in enumerate(self._matches[first : first + rows], first):
             lines.append(self._line(candidate, width, is_marked=number == self._index))
         return [*lines, *([] if self._matches else [self._paint("quiet", f"{_NO_MARK}{NO_MATCH}")])][:height]

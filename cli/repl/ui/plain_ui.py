@@ -54,6 +54,8 @@ _MAX_LINE_BYTES = 65_536
 class PlainUi:
     """Reads lines from the terminal; a line answers the pending question, if there is one."""
 
+    has_lists = False
+
     def __init__(self, repl: "Repl") -> None:
         self._repl = repl
         self._has_unicode = supports_unicode(repl.state.environ)

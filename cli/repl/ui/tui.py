@@ -51,6 +51,8 @@ _DOUBLE_ESCAPE_S = 1.0
 class Tui:
     """Shows events and reads input concurrently."""
 
+    has_lists = True
+
     def __init__(self, repl: "Repl") -> None:
         state, paint = repl.state, repl.paint
         settings = state.read_settings()

@@ -19,7 +19,7 @@ def test_a_prompt_has_a_version_that_is_not_sent(name: str) -> None:
 
 
 def test_every_prompt_is_used_and_every_used_one_exists() -> None:
-    sources = "\n".join(path.read_text() for path in (ROOT / "agent").rglob("*.py"))
+    sources = "\n".join(path.read_text() for layer in ("agent", "cli") for path in (ROOT / layer).rglob("*.py"))
     used = set(re.findall(r"load_prompt\(\s*[\"'](\w+)[\"']", sources))
     assert used == {path.stem for path in FILES}
 

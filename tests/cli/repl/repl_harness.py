@@ -21,6 +21,7 @@ class FakeUi:
     """Replaces screen and keyboard."""
 
     columns = 80
+    has_lists = False
 
     def __init__(self, repl: Repl) -> None:
         self.printed: list[str] = []

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.cli.repl.terminal_session import TerminalSession
+from tests.cli.repl.terminal_session import TerminalSession, ctrl
 from tests.cli.repl.ui.test_resizing import LASTING, REPLIES
-from tests.cli.terminal_user import User, one_step, step_reply
+from tests.cli.terminal_user import User, one_step, plan, step_reply
 
 pytestmark = pytest.mark.slow
 Run = Callable[..., TerminalSession]
@@ -99,3 +99,15 @@ def test_the_answer_streams_to_the_terminal_and_is_printed_once(user: User) -> N
     shown = terminal.full_text()
     assert (shown.count("The first part."), shown.count("The second part.")) == (1, 1)
     assert shown.index("The second part.") < shown.index("· ")
+
+
+@pytest.mark.parametrize("flags", [(), ("--plain",)])
+def test_after_ctrl_c_at_a_question_the_ending_has_lines_of_its_own(user: User, flags: tuple[str, ...]) -> None:
+    model = user.script(plan({"id": "q", "type": "ask_user", "title": "Ask", "ask_question": "Which?"}))
+    terminal = TerminalSession(user, "run", *flags, "go", model=model)
+    terminal.wait_for("your answer:")
+    terminal.pause()
+    terminal.send(ctrl("c"))
+    assert terminal.wait_exit() == 130
+    (line,) = (line for line in terminal.full_text().splitlines() if line.startswith("your answer:"))
+    assert line.replace("^C", "").strip() == "your answer:"

@@ -74,6 +74,14 @@ async def test_an_edited_plan_is_drawn_again_before_it_runs(harness: ReplHarness
     assert completed_steps(harness) == {"a"}
 
 
+async def test_a_plan_that_the_editor_left_unchanged_is_asked_about_again(harness: ReplHarness) -> None:
+    harness.environ["EDITOR"] = "true"
+    harness.ui.answers = [EDIT, CANCEL]
+    printed = await harness.send("/plan both")
+    assert printed.splitlines().count(PLAN_QUESTION) == 2
+    assert completed_steps(harness) == set()
+
+
 async def test_a_cancelled_plan_runs_nothing(harness: ReplHarness) -> None:
     harness.ui.answers = [CANCEL]
     await harness.send("/plan both")

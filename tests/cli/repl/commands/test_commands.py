@@ -9,7 +9,8 @@ import pytest
 from rich.cells import cell_len
 
 from agent.workspace.request_context import COMPACT_REQUEST
-from cli.repl.commands.builtin import COMMANDS, EMPTY_QUEUE, KEY_HELP, user_command
+from cli.repl.commands.builtin import COMMANDS, EMPTY_QUEUE, KEY_HELP
+from cli.repl.commands.request_commands import user_command
 from cli.repl.commands.session_commands import NOTHING_TO_REDO
 from cli.repl.commands.setting_commands import NO_LIMITS
 from cli.repl.commands.user_commands import load_user_commands

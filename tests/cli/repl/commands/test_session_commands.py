@@ -187,6 +187,17 @@ async def test_an_interrupted_run_is_resumed(harness: ReplHarness) -> None:
     )
 
 
+async def test_a_run_that_was_rewound_is_not_resumed(harness: ReplHarness) -> None:
+    harness.repl.accept("slow")
+    await harness.wait_for_event("step.started")
+    harness.repl.interrupt()
+    await harness.wait_idle()
+    interrupted = harness.repl.require_run_id()
+    harness.ui.answers = ["slow"]
+    await harness.send("/rewind")
+    assert (await harness.send(f"/resume {interrupted}")).startswith(f"error: {interrupted} was taken back by a rewind")
+
+
 def remove_delays(harness: ReplHarness) -> None:
     """Make the model reply without delays."""
     script = Path(harness.environ["AGENT_MODEL"].removeprefix("script:"))

@@ -6,7 +6,7 @@ from prompt_toolkit.buffer import Buffer
 
 from agent.protocol.commands import AnswerQuestion, ResolveApproval
 from agent.protocol.events import ApprovalResolved, Event, QuestionAnswered
-from cli.repl.ui.input_focus import InputFocus
+from cli.repl.ui.input_focus import WRITING_HINTS, InputFocus
 from tests.cli.repl.ui.test_approval_cards import CardsHarness, approval, question
 from tests.cli.screen.test_live_area import envelope
 
@@ -14,10 +14,12 @@ from tests.cli.screen.test_live_area import envelope
 class FocusHarness:
     """A prompt and cards; `type_text` types, `receive` adds and resolves cards."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_busy: bool = False) -> None:
         self.cards = CardsHarness()
         self.buffer = Buffer(multiline=True)
-        self.focus = InputFocus(buffer=self.buffer, cards=self.cards.cards, refresh=lambda: None)
+        self.focus = InputFocus(
+            buffer=self.buffer, cards=self.cards.cards, refresh=lambda: None, is_busy=lambda: is_busy
+        )
 
     def type_text(self, text: str) -> "FocusHarness":
         self.buffer.insert_text(text)
@@ -136,3 +138,38 @@ async def test_a_question_of_the_repl_keeps_the_draft() -> None:
     assert keyboard.buffer.text == ""
     assert keyboard.focus.accept("2") is True
     assert (await asking, keyboard.buffer.text) == ("b", "half a thou")
+
+
+def test_the_arrow_keys_mark_an_option_and_enter_chooses_it() -> None:
+    keyboard = FocusHarness().receive(question("red", "blue")).mark_seen()
+    keyboard.focus.mark(1)
+    keyboard.focus.mark(1)
+    assert keyboard.focus.lines(80) == ["<2> blue: Enter chooses it"]
+    assert keyboard.focus.accept("") is True
+    assert keyboard.cards.sent == [AnswerQuestion(question_id="q", answer="blue")]
+
+
+def test_typed_words_are_the_answer_whatever_is_marked() -> None:
+    keyboard = FocusHarness().receive(question("red", "blue")).mark_seen()
+    keyboard.focus.mark(-1)
+    keyboard.type_text("green")
+    assert not keyboard.focus.can_mark
+    assert keyboard.focus.accept("green") is True
+    assert keyboard.cards.sent == [AnswerQuestion(question_id="q", answer="green")]
+
+
+def test_a_mark_does_not_outlive_its_card_and_without_one_enter_allows_nothing() -> None:
+    keyboard = FocusHarness().receive(approval("1"), approval("2")).mark_seen()
+    keyboard.focus.mark(1)
+    assert "<y> once" in keyboard.focus.lines(80)[0]
+    keyboard.receive(resolved("1")).mark_seen()
+    keyboard.focus.answer_marked()
+    assert keyboard.cards.sent == []
+    keyboard.focus.mark(-1)
+    keyboard.focus.answer_marked()
+    assert keyboard.focus.lines(80) == [WRITING_HINTS["reason"]]
+
+
+def test_a_card_does_not_take_the_focus_while_a_list_is_open() -> None:
+    keyboard = FocusHarness(is_busy=True).receive(approval()).mark_seen()
+    assert not keyboard.focus.is_on_approval

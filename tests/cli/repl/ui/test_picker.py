@@ -33,6 +33,11 @@ def test_all_words_must_match_and_complete_words_come_first() -> None:
     assert filter_candidates(MODELS, "") == MODELS
 
 
+def test_the_closest_fuzzy_match_comes_first() -> None:
+    models = [("openai/gpt-5.1-codex-mini", ""), ("openai/gpt-5-mini", "")]
+    assert [name for name, _ in filter_candidates(models, "g5m")] == ["openai/gpt-5-mini", "openai/gpt-5.1-codex-mini"]
+
+
 def test_typing_filters_and_enter_chooses() -> None:
     harness = PickerHarness(draft="half a thou")
     assert harness.buffer.text == ""

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from cli.repl.commands.session_commands import REWOUND
 from cli.repl.repl import CONFIRM_EXIT, SHELL_OUTPUT_NOTE
 from tests.cli.repl.terminal_session import ENTER, OpenTerminal, TerminalSession, ctrl
 from tests.cli.repl.test_conversation import reply_to
@@ -144,3 +145,30 @@ def test_ctrl_c_stops_the_run_and_explains_at_the_prompt_how_to_quit(open_termin
     terminal.wait_for(CONFIRM_EXIT)
     terminal.send(ctrl("c"))
     assert terminal.wait_exit() == 0
+
+
+def test_after_ctrl_c_at_a_question_the_ending_has_lines_of_its_own(open_terminal: OpenTerminal) -> None:
+    asking = {"id": "q", "type": "ask_user", "title": "Ask", "ask_question": "Which?"}
+    terminal = open_terminal(plan(asking), TERM="dumb")
+    terminal.wait_for("\n>")
+    send_line(terminal, "paint it")
+    terminal.wait_for("your answer:")
+    terminal.pause()
+    terminal.send(ctrl("c"))
+    shown = terminal.wait_for("exit 130\n")
+    (line,) = (line for line in shown.splitlines() if line.startswith("your answer:"))
+    assert line.replace("^C", "").strip() == "your answer:"
+
+
+def test_a_pasted_heading_is_no_note_and_a_list_is_answered_by_number(open_terminal: OpenTerminal) -> None:
+    terminal = open_terminal(answer("Understood."), TERM="dumb")
+    terminal.wait_for("\n>")
+    terminal.send(f"# Heading{ENTER}and a text{ENTER}")
+    terminal.wait_for("Understood.")
+    assert not (terminal.user.data / "MEMORY.md").exists()
+    terminal.wait_until(lambda: terminal.full_text().count("Understood.") == 2, "both answers")
+    send_line(terminal, "/rewind")
+    terminal.wait_for("your answer:")
+    terminal.pause()
+    send_line(terminal, "1")
+    terminal.wait_for(REWOUND)

@@ -1,10 +1,10 @@
-"""The title of the window: shows what is going on, and is given back."""
+"""The title of the window shows what is going on, and is given back; links appear only where they work."""
 
 import pytest
 
 from cli.repl.ui.terminal_features import WindowTitle
 from cli.repl.ui.tui import WORKING
-from tests.cli.repl.terminal_session import OpenTerminal, ctrl
+from tests.cli.repl.terminal_session import ENTER, OpenTerminal, ctrl
 from tests.cli.terminal_user import answer
 
 BEGIN, END = b"\x1b[22;2t\x1b]2;windlass ", b"\x1b]2;\x1b\\\x1b[23;2t"
@@ -38,3 +38,22 @@ def test_the_title_shows_the_work_and_is_restored(open_terminal: OpenTerminal, i
     raw = terminal.raw_output
     assert ((BEGIN in raw), (f" {WORKING}\x1b\\".encode() in raw), (END in raw)) == (is_wanted,) * 3
     assert raw.rfind(END) == -1 or raw.rfind(END) > raw.rfind(WORKING.encode())
+
+
+@pytest.mark.slow
+def test_urls_are_links_in_a_terminal_that_knows_them_and_never_in_a_pipe(open_terminal: OpenTerminal) -> None:
+    terminal = open_terminal(answer("See https://example.org/docs for more."), KITTY_WINDOW_ID="1")
+    terminal.send_line("where?")
+    terminal.wait_for("See https://example.org/docs for more.")
+    assert b"\x1b]8;;https://example.org/docs\x1b\\https://example.org/docs\x1b]8;;\x1b\\" in terminal.raw_output
+    model = terminal.user.script(answer("See https://example.org/docs for more."))
+    piped = terminal.user.agent("run", "--model", model, "where?", TERM="xterm-kitty", KITTY_WINDOW_ID="1")
+    assert "https://example.org/docs" in piped.stdout and "\x1b" not in piped.stdout + piped.stderr
+
+
+@pytest.mark.slow
+def test_a_line_typed_before_the_program_has_started_is_sent(open_terminal: OpenTerminal) -> None:
+    terminal = open_terminal(answer("Understood."))
+    # The terminal still turns Enter into a line feed.
+    terminal.send("hello" + ENTER)
+    terminal.wait_for("Understood.")
