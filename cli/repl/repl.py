@@ -13,7 +13,7 @@ from agent.sessions.views.session_summary import read_session
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import AgentError, UsageError
 from agent.vocabulary.usage import Usage
-from cli.repl.external_programs import ExternalPrograms
+from cli.external_programs import ExternalPrograms
 from cli.repl.input import find_mentions
 from cli.repl.plan_choice import PlanReview, ask_about_proposal
 from cli.repl.request_queue import BUG_HINT, QueuedRequest, RequestQueue

@@ -44,6 +44,10 @@ def _bind_cards(keys: KeyBindings, ui: "Tui") -> None:
     def _why(event: KeyPressEvent) -> None:
         ui.focus.explain()
 
+    @keys.add("v", filter=on_card, eager=True)
+    def _view(event: KeyPressEvent) -> None:
+        ui.view_card()
+
     @keys.add("escape", filter=on_card, eager=True)
     def _later(event: KeyPressEvent) -> None:
         ui.focus.focus_prompt()
@@ -65,7 +69,7 @@ def _bind_cards(keys: KeyBindings, ui: "Tui") -> None:
         if event.data.isprintable():
             ui.buffer.insert_text(event.data)
 
-    for key in (*_ANSWERS, "e", "w"):
+    for key in (*_ANSWERS, "e", "w", "v"):
         keys.add(key, filter=not_meant, eager=True)(_typing)
 
     @keys.add(Keys.BracketedPaste, eager=True)
