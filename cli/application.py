@@ -39,6 +39,7 @@ COMMANDS = (
     CommandEntry(name="memory", help="Manage what is remembered between runs.", is_group=True),
     CommandEntry(name="tools", help="List the agent's tools and call them.", is_group=True),
     CommandEntry(name="rules", help="Manage rules that allow or deny commands.", is_group=True),
+    CommandEntry(name="approvals", help="Show what was asked for approval and decided.", is_group=True),
     CommandEntry(name="config", help="Show and change settings.", is_group=True),
     CommandEntry(name="doctor", help="Check your setup."),
 )

@@ -9,7 +9,7 @@ from agent.config.user_dirs import data_dir, os_environ
 from agent.sessions.store import SessionStore
 from agent.sessions.views.listing import RunRef, find_run
 from agent.vocabulary.errors import AgentError
-from cli.pages.pages import print_json, print_lines, print_page, terminal_width
+from cli.pages.pages import print_json, print_lines, print_page, print_table, stdout_colors, terminal_width
 from cli.run import flags as flag
 from tooling.contract.json_codec import encode
 
@@ -41,7 +41,7 @@ def list_runs(
     if as_json:
         print_json(encode(rows))
     else:
-        print_lines(runs_table(rows, terminal_width()) if rows else ["(no runs)"])
+        print_table(runs_table(rows, terminal_width(), stdout_colors()) if rows else ["(no runs)"])
 
 
 @app.command("show")
