@@ -311,7 +311,8 @@ class Executor:
             evidence=tuple(f"{fact.tool} exit {fact.exit_code}" for fact in response.tool_calls),
             usage=response.usage,
             cost_usd=response.usage.cost_usd,
-            elapsed_ms=int((time.monotonic() - started) * 1000),
+            # The time that the user took to answer is not the step's.
+            elapsed_ms=max(0, int((time.monotonic() - started - self._waited_s(response.task_id)) * 1000)),
             key=key,
         )
         await self._channel.publish(completed, step_id=response.task_id, attempt=response.attempts)

@@ -12,7 +12,7 @@ from agent.config.rules import CommandRule, add_rule, rules_for_folder
 from agent.config.settings import Settings
 from agent.config.user_dirs import config_dir, config_file
 from agent.execution.approvals import PendingQuestions, ReportingApprover
-from agent.protocol.events import NetworkAttempted, WarningRaised
+from agent.protocol.events import NetworkAttempted, RuleSaved, WarningRaised
 from agent.run_scope import RunScope
 from agent.version import VERSION
 from agent.vocabulary.errors import AgentError, ConfigError, SandboxError
@@ -209,8 +209,10 @@ def _save_rules(env: ToolEnvironment, scope: Scope, rules: tuple[str, ...]) -> N
     """Save rules that the user allowed for longer than this run; if that fails, they still apply in this run."""
     folder = str(env.scope.cwd) if scope == "project" else ""
     try:
+        file = config_file(env.environ)
         for words in rules:
-            add_rule(config_file(env.environ), CommandRule(effect="allow", words=words, folder=folder))
+            add_rule(file, CommandRule(effect="allow", words=words, folder=folder))
+            env.scope.channel.emit(RuleSaved(rule=words, folder=folder, file=str(file)))
     except AgentError as error:
         env.warn(f"the rule was not saved: {error.message}")
 

@@ -48,6 +48,7 @@ COMMANDS = (
     CommandEntry(name="memory", help="Manage what is remembered between runs.", is_group=True, default="show"),
     CommandEntry(name="tools", help="List the agent's tools and call them.", is_group=True, default="list"),
     CommandEntry(name="rules", help="Manage rules that allow or deny commands.", is_group=True, default="list"),
+    CommandEntry(name="approvals", help="Show what was asked for approval and decided.", is_group=True, default="log"),
     CommandEntry(name="config", help="Show and change settings.", is_group=True, default="show"),
     CommandEntry(name="doctor", help="Check your setup."),
 )

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 # Commands of later versions: people find them in other agents, or have read of them.
 PLANNED = (
-    *("acp", "approvals", "executor", "hooks", "logs", "mcp", "plugins", "questions", "schedules", "serve", "skills"),
+    *("acp", "executor", "hooks", "logs", "mcp", "plugins", "questions", "schedules", "serve", "skills"),
     *("stats", "task", "trust", "worker", "workspaces"),
 )
 HELP_HINT = "`agent help` lists the commands"

@@ -21,9 +21,12 @@ def command_lines(command: str) -> list[str]:
     """Return all lines of a command, continuation lines behind a bar; a long command ends with its size."""
     lines = [_SPACES.sub(_count_spaces, escape(line)) for line in command.split("\n")]
     shown = [lines[0], *(f"{_CONTINUATION}{line}" for line in lines[1:])]
-    if len(lines) <= _MAX_LINES and len(command) <= _MAX_CHARS:
-        return shown
-    return [*shown, size_note(len(lines), len(command))]
+    return [*shown, size_note(len(lines), len(command))] if is_long_command(command) else shown
+
+
+def is_long_command(command: str) -> bool:
+    """Whether a command fills a window."""
+    return command.count("\n") >= _MAX_LINES or len(command) > _MAX_CHARS
 
 
 def size_note(lines: int, chars: int) -> str:

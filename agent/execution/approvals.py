@@ -171,13 +171,17 @@ def approval_requested(
 
 
 def approval_resolved(requested: ApprovalRequested, answer: ApprovalAnswer) -> ApprovalResolved:
-    """Return the event of the decision."""
+    """Return the event of the decision; a lasting approval names the rule that was shown."""
+    is_allowed_by_user = answer.by == USER and answer.decision == "allow"
+    is_lasting = is_allowed_by_user and answer.scope in ("project", "always") and answer.command is None
     return ApprovalResolved(
         approval_id=requested.approval_id,
         decision=answer.decision,
         by=answer.by,
-        rule=answer.rule,
+        rule=requested.rule if is_lasting else answer.rule,
         opinion=answer.opinion if answer.by == REVIEWER else None,
+        scope=answer.scope if is_allowed_by_user else None,
+        edited_command=answer.command,
     )
 
 

@@ -14,6 +14,8 @@ _ENVELOPE_KEYS = ("v", "type", "ts", "seq", "session_id", "run_id", "step_id", "
 _OPTIONAL = frozenset(
     {
         "diff",
+        "scope",
+        "edited_command",
         "spent",
         "display",
         "structured_output",

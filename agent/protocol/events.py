@@ -8,7 +8,7 @@ from agent.vocabulary.compaction import Compaction
 from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.status import StepStatus, Subtype
 from agent.vocabulary.usage import Usage
-from tooling.contract.action import Opinion
+from tooling.contract.action import Opinion, Scope
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.image import Image
 from tooling.contract.result import CallStatus, FileChange, TaskItem
@@ -149,7 +149,10 @@ class ApprovalRequested:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalResolved:
-    """An approval was decided; `by` is who or what decided, `opinion` why, if it was the reviewer model."""
+    """An approval was decided; `by` is who or what decided, `opinion` why, if it was the reviewer model.
+
+    `scope` is how long the user's approval lasts, `edited_command` what the user changed the command to.
+    """
 
     type: ClassVar[str] = "approval.resolved"
     approval_id: str
@@ -157,6 +160,18 @@ class ApprovalResolved:
     by: str
     rule: str = ""
     opinion: Opinion | None = None
+    scope: Scope | None = None
+    edited_command: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleSaved:
+    """A rule was saved because the user allowed something permanently; `folder` is empty if it applies everywhere."""
+
+    type: ClassVar[str] = "rule"
+    rule: str
+    folder: str
+    file: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -329,6 +344,7 @@ Event: TypeAlias = (
     | ToolCompleted
     | ApprovalRequested
     | ApprovalResolved
+    | RuleSaved
     | QuestionAsked
     | QuestionAnswered
     | StepCompleted

@@ -16,6 +16,8 @@ from tooling.files.open_regular import open_fd
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _REQUEST_CHARS = 200
 _HOLDER_BYTES = 4096
+# The end of the ids of sessions and runs.
+RANDOM_CHARS = 6
 LONGER_PREFIX = "use a longer prefix of the id"
 
 
@@ -74,6 +76,11 @@ class SessionFolder:
         return Path(cwd) if cwd and Path(cwd).resolve() != self.workspace.resolve() else None
 
 
+def is_short_for(short: str, full: str) -> bool:
+    """Whether an id starts with `short`, or ends with it as its random part, which is how lists show ids."""
+    return full.startswith(short) or (len(short) == RANDOM_CHARS and full.endswith(f"-{short}"))
+
+
 class SessionStore:
     """Creates and finds session folders, which only their owner can read."""
 
@@ -86,10 +93,10 @@ class SessionStore:
         return self._sessions
 
     def ids(self, prefix: str = "") -> list[str]:
-        """Return the ids of all sessions, or of those that start with `prefix`, sorted."""
+        """Return the ids of all sessions, or of those that `prefix` is short for, sorted."""
         try:
             with os.scandir(self._sessions) as entries:
-                ids = [e.name for e in entries if e.name.startswith(prefix) and _ID.fullmatch(e.name) and e.is_dir()]
+                ids = [e.name for e in entries if is_short_for(prefix, e.name) and _ID.fullmatch(e.name) and e.is_dir()]
         except FileNotFoundError:
             return []
         return sorted(ids)
@@ -125,7 +132,7 @@ class SessionStore:
 
 def new_session_id(now: datetime) -> str:
     """Return a unique id that sorts by time."""
-    return f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
+    return f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(RANDOM_CHARS // 2)}"
 
 
 class SessionLock:

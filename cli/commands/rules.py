@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -15,6 +16,9 @@ from agent.config.user_dirs import config_file, data_dir, os_environ
 from agent.diagnostics.rule_test import TreatmentChange, find_changes
 from agent.vocabulary.errors import InputError, UsageError
 from cli.durations import parse_days
+from cli.pages.columns import Column, render_table
+from cli.pages.pages import print_table, stdout_colors, terminal_width
+from cli.screen.colors import Tone
 from tooling.contract.json_codec import encode
 from tooling.safety.shell.command import quote_word
 
@@ -41,10 +45,19 @@ def list_rules(*, as_json: JsonOption = False) -> None:
     if as_json:
         typer.echo(json.dumps(encode(rules), indent=2))
         return
-    for rule in rules:
-        typer.echo(f"{rule.effect:<5}  {rule.words}  ({rule.folder or 'everywhere'})")
-    if not rules:
-        typer.echo("(no rules)")
+    print_table(_table(rules, terminal_width()) if rules else ["(no rules)"])
+
+
+def _table(rules: Sequence[CommandRule], width: int | None) -> list[str]:
+    if width is None:
+        return [f"{rule.effect:<5}  {rule.words}  ({rule.folder or 'everywhere'})" for rule in rules]
+    tones: list[Tone] = ["good" if rule.effect == "allow" else "bad" for rule in rules]
+    columns = [
+        Column(header="EFFECT", cells=[rule.effect for rule in rules], tones=tones),
+        Column(header="RULE", cells=[rule.words for rule in rules], min_width=16),
+        Column(header="WHERE", cells=[rule.folder or "everywhere" for rule in rules], min_width=12, tone="quiet"),
+    ]
+    return render_table(columns, width, stdout_colors())
 
 
 # The words of a command may look like options, so the options of `agent rules` come first.

@@ -10,7 +10,7 @@ from agent.sessions.store import SessionStore
 from agent.sessions.views.listing import RunRef, find_run
 from agent.vocabulary.errors import AgentError, UsageError
 from cli.commands.sessions import AllOption, JsonOption, LimitOption, max_rows
-from cli.pages.pages import print_json, print_lines, print_page, terminal_width
+from cli.pages.pages import print_json, print_lines, print_page, print_table, stdout_colors, terminal_width
 from cli.run import flags as flag
 from tooling.contract.json_codec import encode
 
@@ -42,7 +42,7 @@ def list_runs(
     if as_json:
         print_json(encode(rows))
     else:
-        print_lines(runs_table(rows, terminal_width()) if rows else ["(no runs)"])
+        print_table(runs_table(rows, terminal_width(), stdout_colors()) if rows else ["(no runs)"])
     if len(found) > len(rows):
         typer.echo(MORE_RUNS, err=True)
 

@@ -15,6 +15,7 @@ from cli.pages.pages import (
     print_notice,
     print_page,
     print_styled,
+    print_table,
     stdout_colors,
     terminal_width,
 )
@@ -54,7 +55,7 @@ def list_sessions(*, limit: LimitOption = None, show_all: AllOption = False, as_
     if as_json:
         print_json(encode(rows))
     else:
-        print_lines(sessions_table(rows, terminal_width()) if rows else ["(no sessions)"])
+        print_table(sessions_table(rows, terminal_width(), stdout_colors()) if rows else ["(no sessions)"])
     if hidden := len(sessions) - len(rows):
         typer.echo(not_shown(hidden), err=True)
 

@@ -1,10 +1,11 @@
 """Tables that fit the terminal: long cells are clipped first, then the least important columns dropped."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from rich.cells import cell_len
 
-from cli.screen.colors import clip, clip_line, to_single_line, wrap
+from cli.screen.colors import Paint, Tone, clip, paint_parts, to_single_line, wrap
 from tooling.contract.fast_dataclass import dataclass
 
 _GAP = "  "
@@ -14,27 +15,24 @@ _MIN_TEXT_WIDTH = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """One column; cells are clipped down to `min_width`, the highest `drop_priority` is dropped first (0: never)."""
+    """One column; cells are clipped down to `min_width`, the highest `drop_priority` is dropped first (0: never).
+
+    `tones` are the colors of its cells, `tone` that of all.
+    """
 
     header: str
     cells: Sequence[str]
     min_width: int = 0
     drop_priority: int = 0
+    tone: Tone = "plain"
+    tones: Sequence[Tone] = ()
 
 
-def render_table(columns: Sequence[Column], width: int | None) -> list[str]:
+def render_table(columns: Sequence[Column], width: int | None, paint: Paint | None = None) -> list[str]:
     """Render rows of at most `width` cells under a header; with `width=None` nothing is clipped and no header added."""
     if width is None:
         return [_GAP.join(row).rstrip() for row in zip(*(_pad_cells(column) for column in columns), strict=True)]
-    columns = [
-        Column(
-            header=column.header,
-            cells=[column.header, *column.cells],
-            min_width=column.min_width,
-            drop_priority=column.drop_priority,
-        )
-        for column in columns
-    ]
+    columns = [replace(column, cells=[column.header, *column.cells]) for column in columns]
     while True:
         widths = _widths(columns, width)
         if widths is not None or not any(column.drop_priority for column in columns):
@@ -43,15 +41,40 @@ def render_table(columns: Sequence[Column], width: int | None) -> list[str]:
         columns = [column for column in columns if column is not dropped]
     limits = widths or [width] * len(columns)
     cells = [_pad_cells(column, limit) for column, limit in zip(columns, limits, strict=True)]
-    return [clip_line(_GAP.join(row).rstrip(), width) for row in zip(*cells, strict=True)]
+    tones = [_cell_tones(column) for column in columns]
+    rows = zip(zip(*cells, strict=True), zip(*tones, strict=True), strict=True)
+    return [_paint_row(row, row_tones, width, paint or Paint(has_color=False)) for row, row_tones in rows]
 
 
-def render_rows(cells: Sequence[Sequence[str]], width: int | None) -> list[str]:
-    """Render rows whose last cell is wrapped instead of clipped, with a hanging indent."""
+def _cell_tones(column: Column) -> list[Tone]:
+    """Return the tone of the header and of every cell."""
+    return ["quiet", *(column.tones or [column.tone] * (len(column.cells) - 1))]
+
+
+def _paint_row(row: Sequence[str], tones: Sequence[Tone], width: int, paint: Paint) -> str:
+    *first, last = zip(tones, row, strict=True)
+    cells = [(tone, f"{cell}{_GAP}") for tone, cell in first]
+    return paint_parts(paint, width, *cells, (last[0], last[1].rstrip())).rstrip()
+
+
+def render_rows(
+    cells: Sequence[Sequence[str]],
+    width: int | None,
+    *,
+    tones: Sequence[Tone] = (),
+    paint: Paint | None = None,
+) -> list[str]:
+    """Render rows whose last cell is wrapped instead of clipped, with a hanging indent; `tones` color first cells."""
     widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)][:-1]
     indent = sum(widths) + len(_GAP) * len(widths)
     room = None if width is None else width - indent if width - indent >= _MIN_TEXT_WIDTH else 0
-    return [line for row in cells for line in _render_row(row, widths, room, width or 0)]
+    lines: list[str] = []
+    plain: list[Tone] = ["plain"] * len(cells)
+    for row, tone in zip(cells, tones or plain, strict=True):
+        first, *rest = _render_row(row, widths, room, width or 0)
+        mark = row[0] if paint and first.startswith(row[0]) else ""
+        lines += [(paint(tone, mark) if paint else "") + first[len(mark) :], *rest]
+    return lines
 
 
 def _render_row(row: Sequence[str], widths: Sequence[int], room: int | None, width: int) -> list[str]:

@@ -1,8 +1,10 @@
 """Shared parts of pages: safe output, wrapping, and formatting of times and sizes."""
 
+import re
 import shutil
 import sys
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -12,8 +14,9 @@ from agent.config.user_dirs import os_environ
 from cli.screen.sanitize import sanitize, to_safe_json
 
 if TYPE_CHECKING:
-    from cli.screen.colors import Paint
+    from cli.screen.colors import Paint, Tone
 
+_GENERATED_ID = re.compile(r"(?:run-\d{14}|\d{8}-\d{6})-([0-9a-f]{6})")
 _MIN_WIDTH = 40
 _AGES = ((60, "m"), (24, "h"), (7, "d"), (52, "w"))
 NO_CONFIRMATION = "cannot ask for confirmation without a terminal"
@@ -35,6 +38,11 @@ def print_styled(text: str) -> None:
         sys.stdout.buffer.flush()
     except BrokenPipeError as error:
         raise typer.Exit(0) from error
+
+
+def print_table(lines: Iterable[str]) -> None:
+    """Write the lines of a table, which are sanitized, with their colors."""
+    print_styled("".join(f"{line}\n" for line in lines))
 
 
 def print_page(lines: Iterable[str]) -> None:
@@ -71,6 +79,27 @@ def stdout_colors() -> "Paint":
 def terminal_width() -> int | None:
     """Return the width of the terminal, or None if stdout is not one."""
     return max(_MIN_WIDTH, shutil.get_terminal_size().columns) if sys.stdout.isatty() else None
+
+
+def short_ids(ids: Sequence[str]) -> list[str]:
+    """Return the random ends of generated ids, which commands accept in place of the ids; others stay as they are."""
+    ends = {full: match[1] if (match := _GENERATED_ID.fullmatch(full)) else full for full in ids}
+    counts = Counter(ends.values())
+    return [ends[full] if counts[ends[full]] == 1 else full for full in ids]
+
+
+def status_tone(status: str) -> "Tone":
+    """Return the color of the status of a run, a session or a step."""
+    if status.startswith(("error", "timeout", "blocked", "unreadable")):
+        return "bad"
+    tones: dict[str, Tone] = {
+        "success": "good",
+        "ok": "good",
+        "running": "accent",
+        "skipped": "quiet",
+        "empty": "quiet",
+    }
+    return tones.get(status.partition(",")[0].partition(" ")[0], "warn")
 
 
 def one_line(text: str, max_chars: int) -> str:

@@ -8,8 +8,9 @@ from agent.sessions.views.listing import RunRow
 from agent.sessions.views.run_summary import CallView, RunView, StepView
 from cli.escape_command import escape
 from cli.pages.columns import Column, render_table
-from cli.pages.pages import format_age, format_time, indent_lines, one_line
+from cli.pages.pages import format_age, format_time, indent_lines, one_line, short_ids, status_tone
 from cli.pages.session_pages import cost_or_dash
+from cli.screen.colors import Paint
 from cli.screen.format import format_cost, format_count, format_duration
 from tooling.contract.result import FileChange
 
@@ -21,18 +22,26 @@ FULL_OUTPUT_IN = "full output in"
 _MAX_CHANGED = 50
 
 
-def runs_table(rows: Sequence[RunRow], width: int | None) -> list[str]:
+def runs_table(rows: Sequence[RunRow], width: int | None, paint: Paint | None = None) -> list[str]:
+    """Return the list of runs; on a terminal their ids are short."""
+    shorten = list if width is None else short_ids
+    ids, sessions = shorten([row.run_id for row in rows]), shorten([row.session_id for row in rows])
     columns = [
-        Column(header="ID", cells=[row.run_id for row in rows]),
-        Column(header="SESSION", cells=[row.session_id for row in rows], drop_priority=6),
-        Column(header="AGE", cells=[format_age(row.started_at) for row in rows], drop_priority=2),
-        Column(header="STATUS", cells=[row.status for row in rows], drop_priority=1),
+        Column(header="ID", cells=ids, tone="accent"),
+        Column(header="SESSION", cells=sessions, tone="quiet", drop_priority=6),
+        Column(header="AGE", cells=[format_age(row.started_at) for row in rows], tone="quiet", drop_priority=2),
+        Column(
+            header="STATUS",
+            cells=[row.status for row in rows],
+            tones=[status_tone(row.status) for row in rows],
+            drop_priority=1,
+        ),
         Column(header="STEPS", cells=[f"{row.steps_ok}/{row.steps}" for row in rows], drop_priority=5),
         Column(header="TIME", cells=[_format_duration(row.duration_ms) for row in rows], drop_priority=4),
         Column(header="COST", cells=[cost_or_dash(row.cost_usd) for row in rows], drop_priority=3),
-        Column(header="REQUEST", cells=[one_line(row.request, 200) for row in rows], min_width=12),
+        Column(header="REQUEST", cells=[one_line(row.request, 200) for row in rows], min_width=24),
     ]
-    return render_table(columns, width)
+    return render_table(columns, width, paint)
 
 
 def render_run(run: RunView, *, status: str, width: int | None) -> Iterator[str]:

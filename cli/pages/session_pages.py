@@ -11,24 +11,33 @@ from agent.sessions.views.listing import SessionRow
 from agent.sessions.views.session_search import SessionHit
 from agent.sessions.views.session_summary import RunRecord, SessionRecord
 from cli.pages.columns import Column, render_table
-from cli.pages.pages import format_age, format_time, one_line
+from cli.pages.pages import format_age, format_time, one_line, short_ids, status_tone
 from cli.screen.colors import Paint, clip_line
 from cli.screen.format import format_cost, format_duration, shorten_path
 
 _LINE_CHARS = 100
 
 
-def sessions_table(rows: Sequence[SessionRow], width: int | None) -> list[str]:
+def sessions_table(rows: Sequence[SessionRow], width: int | None, paint: Paint | None = None) -> list[str]:
+    """Return the list of sessions; on a terminal their ids are short."""
+    ids = [row.id for row in rows]
     columns = [
-        Column(header="ID", cells=[row.id for row in rows]),
-        Column(header="AGE", cells=[format_age(row.updated_at) for row in rows], drop_priority=2),
+        Column(header="ID", cells=ids if width is None else short_ids(ids), tone="accent"),
+        Column(header="AGE", cells=[format_age(row.updated_at) for row in rows], tone="quiet", drop_priority=2),
         Column(header="RUNS", cells=[str(row.runs) for row in rows], drop_priority=4),
-        Column(header="STATUS", cells=[row.status for row in rows], drop_priority=1),
+        Column(
+            header="STATUS",
+            cells=[row.status for row in rows],
+            tones=[status_tone(row.status) for row in rows],
+            drop_priority=1,
+        ),
         Column(header="COST", cells=[cost_or_dash(row.cost_usd) for row in rows], drop_priority=3),
-        Column(header="FOLDER", cells=[_format_folder(row) for row in rows], min_width=12, drop_priority=5),
-        Column(header="TITLE", cells=[one_line(row.title, 200) for row in rows], min_width=16),
+        Column(
+            header="FOLDER", cells=[_format_folder(row) for row in rows], min_width=12, tone="quiet", drop_priority=5
+        ),
+        Column(header="TITLE", cells=[one_line(row.title, 200) for row in rows], min_width=24),
     ]
-    return render_table(columns, width)
+    return render_table(columns, width, paint)
 
 
 def render_session(record: SessionRecord, *, title: str, status: str) -> list[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from agent.planning.graph import topological_order
 from agent.vocabulary.errors import AgentError
 from agent.vocabulary.plan import Plan, PlanStep
-from cli.repl.external_programs import RunExternal
+from cli.external_programs import RunExternal
 from cli.repl.state import ReplState
 from cli.screen.sanitize import sanitize
 

@@ -9,9 +9,9 @@ from agent.protocol.commands import Steer, Submit
 from agent.protocol.events import Envelope, RunCompleted
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import AgentError, UsageError
+from cli.external_programs import ExternalPrograms
 from cli.messages.translate import translate
 from cli.repl.asides import Asides
-from cli.repl.external_programs import ExternalPrograms
 from cli.repl.mentions import find_mentions
 from cli.repl.plan_choice import PlanReview, ask_about_proposal
 from cli.repl.request_queue import BUG_HINT, QueuedRequest, RequestQueue, paused_notice

@@ -14,11 +14,11 @@ from agent.vocabulary import exit_codes
 from cli.run.flags import RunFlags
 from cli.run.progress import Progress, can_redraw, wants_color, write_stderr_raw
 from cli.run.stdout import LineWriter, event_line, sanitize_for_terminal, write_line
-from cli.run.terminal_approvals import TerminalApprovals
 from cli.screen.ascii_fallback import supports_unicode, to_ascii
 
 if TYPE_CHECKING:
     from cli.run.live_progress import LiveProgress
+    from cli.run.terminal_approvals import TerminalApprovals
 
 _DRAIN_INTERVAL_S = 2.0
 STDOUT_CLOSED = "stdout was closed"
@@ -47,10 +47,15 @@ class Listener:
         self._progress = self._live or Progress(write=self._write_line, has_color=wants_color(environ))
         self._is_answer_on_terminal = is_on_terminal
         is_asked_here = app.is_user_present and flags.input_format == "text"
-        self._answers = TerminalApprovals(send=app.send, screen=self._live) if is_asked_here else None
+        self._answers = self._terminal_approvals(environ) if is_asked_here else None
         self.result: Envelope | None = None
         self.has_answered = False
         self.write_error: OSError | None = None
+
+    def _terminal_approvals(self, environ: Mapping[str, str]) -> "TerminalApprovals":
+        from cli.run.terminal_approvals import TerminalApprovals
+
+        return TerminalApprovals(send=self._app.send, environ=environ, cwd=self._app.scope.cwd, screen=self._live)
 
     @property
     def writable_dirs(self) -> tuple[Path, ...]:

@@ -1,12 +1,10 @@
 """Live progress on a terminal: finished lines scroll by on stderr, running steps are redrawn below them."""
 
-import os
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from agent.protocol.events import Envelope
-from cli.run.progress import wants_color, write_stderr_raw
+from cli.run.progress import stderr_size, wants_color, write_stderr_raw
 from cli.screen.ascii_fallback import supports_unicode, to_ascii
 from cli.screen.colors import Paint, resolve_theme
 from cli.screen.links import link_writer
@@ -26,12 +24,12 @@ class LiveProgress:
         self._paint = paint
         self._area = LiveArea(paint=paint)
         self._has_unicode = supports_unicode(environ)
-        self._screen = LiveScreen(write=self._write, live=self._live_lines, size=_size)
+        self._screen = LiveScreen(write=self._write, live=self._live_lines, size=stderr_size)
         self._write_answer = write_answer
-        self._add_links = link_writer(environ, Path.cwd(), lambda: _size()[0])
+        self._add_links = link_writer(environ, Path.cwd(), lambda: stderr_size()[0])
         self._transcript = Transcript(
             write=lambda text: self._screen.print(self._add_links(text)),
-            width=lambda: _size()[0],
+            width=lambda: stderr_size()[0],
             paint=paint,
             markdown=self.render_answer if write_answer else None,
             write_answer=self._print_answer if write_answer else None,
@@ -48,7 +46,7 @@ class LiveProgress:
         """Render Markdown as the REPL does."""
         from cli.screen.markdown import render_markdown
 
-        text = render_markdown(answer, width=_size()[0], paint=self._paint).strip("\n")
+        text = render_markdown(answer, width=stderr_size()[0], paint=self._paint).strip("\n")
         return self._add_links(text if self._has_unicode else to_ascii(text))
 
     def pause(self) -> None:
@@ -72,11 +70,3 @@ class LiveProgress:
 
     def _write(self, text: str) -> None:
         write_stderr_raw(text if self._has_unicode else to_ascii(text))
-
-
-def _size() -> tuple[int, int]:
-    try:
-        columns, rows = os.get_terminal_size(sys.stderr.fileno())
-    except OSError:
-        columns, rows = 80, 24
-    return columns or 80, rows or 24

@@ -1,5 +1,6 @@
 """Progress as plain lines on stderr: plan, steps and tool calls, never redrawn."""
 
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TextIO
@@ -11,16 +12,17 @@ from agent.protocol.events import (
     MemoryChanged,
     MessageAdded,
     PlanUpdated,
+    RuleSaved,
     RunStarted,
     StepCompleted,
     StepStarted,
     ToolCompleted,
-    ToolStarted,
     WarningRaised,
 )
 from agent.vocabulary.plan import LEAD, PLAN_TOOL, PlanStep
 from cli.messages.translate import translate
-from cli.screen.format import approval_text, call_subject, image_labels, replan_text
+from cli.screen.format import approval_text, image_labels, is_by_user, replan_text, saved_rule_text
+from cli.screen.open_calls import OpenCalls
 
 _SUBJECT_CHARS = 100
 CACHE_NOTES = {"miss": "", "hit": " (already done)", "resumed": " (resumed)"}
@@ -33,13 +35,14 @@ class Progress:
     def __init__(self, *, write: Callable[[str], None], has_color: bool) -> None:
         self._write = write
         self._has_color = has_color
-        self._subjects: dict[tuple[str | None, str], str] = {}
+        self._calls = OpenCalls()
         self._shown_steps = 0
 
     def on_event(self, envelope: Envelope) -> None:
         """Write the lines of an event, if it has any."""
         step = envelope.step_id
         prefix = "" if step in (None, LEAD) else f"  {step}: "
+        self._calls.on_event(envelope)
         match envelope.event:
             case RunStarted() as started:
                 if started.resumes:
@@ -62,20 +65,19 @@ class Progress:
                 self._print_line("bold", f"{step}: {title}{CACHE_NOTES[cache]}")
             case MessageAdded(role="user", images=images) if images and step is None:
                 self._print_line("dim", image_labels(images).strip())
-            case ToolStarted() as call:
-                self._subjects[(step, call.tool_id)] = _short_subject(call.input)
             case ToolCompleted() as call:
-                subject = self._subjects.pop((step, call.tool_id), "")
-                subject += image_labels(call.images)
+                subject = _shorten(self._calls.pop(step, call.tool_id).subject) + image_labels(call.images)
                 ending = "" if call.status == "ok" else f" [{call.status}, exit {call.exit_code}]"
                 self._print_line("dim" if call.status == "ok" else "yellow", f"{prefix}{call.name} {subject}{ending}")
             case StepCompleted() as end:
                 color = "green" if end.status in ("ok", "partial") else "red"
                 why = "" if end.status in ("ok", "partial") else f": {end.summary}"
                 self._print_line(color, f"{step}: {end.status} in {end.elapsed_ms / 1000:.1f} s{why}")
-            case ApprovalResolved(decision=decision, by=by, opinion=opinion) if decision != "allow" or opinion:
-                color = "dim" if decision == "allow" else "yellow"
-                self._print_line(color, f"{prefix}{approval_text(decision, by, opinion)}")
+            case ApprovalResolved() as answer if answer.decision != "allow" or answer.edited_command or answer.opinion:
+                is_calm = answer.decision == "allow" or is_by_user(answer)
+                self._print_line("dim" if is_calm else "yellow", f"{prefix}{approval_text(answer)}")
+            case RuleSaved() as saved:
+                self._print_line("dim", saved_rule_text(saved))
             case MemoryChanged(action=action, entry=entry):
                 self._print_line("dim", f"memory {action}{': ' + entry if entry else ''}")
             case WarningRaised(message=message):
@@ -131,6 +133,14 @@ def can_redraw(environ: Mapping[str, str]) -> bool:
     return sys.stderr.isatty() and environ.get("TERM", "dumb") != "dumb"
 
 
-def _short_subject(arguments: Mapping[str, object]) -> str:
-    text = call_subject(arguments)
+def stderr_size() -> tuple[int, int]:
+    """Return columns and rows of the terminal; 80x24 if it reports none."""
+    try:
+        columns, rows = os.get_terminal_size(sys.stderr.fileno())
+    except OSError:
+        columns, rows = 80, 24
+    return columns or 80, rows or 24
+
+
+def _shorten(text: str) -> str:
     return text if len(text) <= _SUBJECT_CHARS else text[: _SUBJECT_CHARS - 1] + "…"

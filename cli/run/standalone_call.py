@@ -5,7 +5,7 @@ import signal
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
@@ -22,8 +22,10 @@ from agent.vocabulary.errors import SandboxError
 from cli.run.flag_checks import check_network
 from cli.run.progress import print_stderr
 from cli.run.run_task import is_interactive
-from cli.run.terminal_approvals import TerminalApprovals
 from tooling.contract.fast_dataclass import dataclass
+
+if TYPE_CHECKING:
+    from cli.run.terminal_approvals import TerminalApprovals
 
 T = TypeVar("T")
 
@@ -58,7 +60,7 @@ async def _run(options: CallOptions, call: Callable[[ToolEnvironment], Awaitable
     questions = PendingQuestions(
         channel=scope.channel, is_present=is_interactive(), timeout_s=settings.approval_timeout_s
     )
-    listening = asyncio.ensure_future(_listen(scope.channel.subscribe(), questions))
+    listening = asyncio.ensure_future(_listen(scope.channel.subscribe(), questions, environ, scope.cwd))
     sandbox_errors: list[SandboxError] = []
     environment = ToolEnvironment(
         settings=settings,
@@ -96,8 +98,14 @@ def _stop_once(task: "asyncio.Task[T] | None") -> None:
         task.cancel()
 
 
-async def _listen(events: Subscription, questions: PendingQuestions) -> None:
-    answers = TerminalApprovals(send=questions.resolve) if is_interactive() else None
+def _terminal_approvals(questions: PendingQuestions, environ: Mapping[str, str], cwd: Path) -> "TerminalApprovals":
+    from cli.run.terminal_approvals import TerminalApprovals
+
+    return TerminalApprovals(send=questions.resolve, environ=environ, cwd=cwd)
+
+
+async def _listen(events: Subscription, questions: PendingQuestions, environ: Mapping[str, str], cwd: Path) -> None:
+    answers = _terminal_approvals(questions, environ, cwd) if is_interactive() else None
     async for envelope in events:
         if answers:
             answers.on_event(envelope)

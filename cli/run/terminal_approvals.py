@@ -6,8 +6,9 @@ import select
 import sys
 import termios
 import threading
-from collections.abc import Callable
-from typing import Literal, Protocol, TypeAlias
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Literal, Protocol
 
 from agent.protocol.commands import Answer, AnswerQuestion, ResolveApproval
 from agent.protocol.events import (
@@ -19,24 +20,25 @@ from agent.protocol.events import (
     RunCompleted,
     StepCompleted,
 )
-from cli.escape_command import command_lines, escape
-from tooling.contract.action import Opinion, Scope
+from agent.vocabulary.plan import LEAD
+from cli.escape_command import escape
+from cli.external_programs import ExternalPrograms
+from cli.run.progress import stderr_size, wants_color, write_stderr_raw
+from cli.screen.cards import COMMAND_TOOL, CardRenderer, InputRequest, can_store_rule, join_keys, rule_text
+from cli.screen.colors import Paint, resolve_theme
+from tooling.contract.action import Scope
 
-InputRequest: TypeAlias = ApprovalRequested | QuestionAsked
-
-_ONCE = "[y] once  [r] {what} in this run"
+_ONCE = ("[y] once", "[r] {what} in this run")
 _SAME = "the same again"
-_LASTING = "  [p] {rule} in this folder  [a] {rule} always"
-_EDIT = "  [e] edit it"
-_DENY = "  [n] no, or write why not: "
-_COMMAND = "run_command"
+_LASTING = ("[p] {rule} in this folder", "[a] {rule} always")
+_EDIT = "[e] edit it"
+_VIEW = "[v] view all"
+_DENY = "[n] no, or write why not: "
+VIEW_KEY = "v"
 ANSWER_PROMPT = "your answer: "
 PASTE_NOTICE = "(pasted lines are not taken as an answer)"
-_DIFF_LINES = 60
-_DEFAULT_REASON = "it changes a file in your folder (--approval-mode auto-edit allows that)"
 # Without a live screen, these are printed at once.
 _PRINTED = (StepCompleted, ErrorRaised, RunCompleted)
-_OPINIONS = {"allow": "looks fine.", "ask": "needs your look.", "deny": "should not run."}
 _SCOPES: dict[str, Scope] = {"y": "once", "yes": "once", "r": "run", "p": "project", "a": "always"}
 
 
@@ -55,13 +57,22 @@ class PausableScreen(Protocol):
 class TerminalApprovals:
     """Reads answers in a thread: other steps continue, and an open question does not block the exit."""
 
-    def __init__(self, *, send: Callable[[Answer], bool], screen: PausableScreen | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        send: Callable[[Answer], bool],
+        environ: Mapping[str, str],
+        cwd: Path,
+        screen: PausableScreen | None = None,
+    ) -> None:
         self._send = send
+        self._paint = Paint(has_color=wants_color(environ), theme=resolve_theme("auto", environ))
+        self._programs = ExternalPrograms(environ, cwd)
         self._screen = screen
         self._pending_count = 0
         self._is_reading = False
         self._loop = asyncio.get_running_loop()
-        self._requests: queue.SimpleQueue[InputRequest] = queue.SimpleQueue()
+        self._requests: queue.SimpleQueue[tuple[str, InputRequest]] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
 
     def on_event(self, envelope: Envelope) -> None:
@@ -74,18 +85,34 @@ class TerminalApprovals:
         self._pending_count += 1
         if self._screen:
             self._screen.pause()
-        self._requests.put(envelope.event)
+        step = "" if envelope.step_id in (None, LEAD) else envelope.step_id or ""
+        self._requests.put((step, envelope.event))
         if self._thread is None:
             self._thread = threading.Thread(target=self._read_answers, daemon=True, name="answers")
             self._thread.start()
 
     def _read_answers(self) -> None:
         while True:
-            request = self._requests.get()
+            step, request = self._requests.get()
             self._is_reading = True
-            answer = _prompt_user(request)
+            answer = self._prompt_user(step, request)
             self._is_reading = False
             self._loop.call_soon_threadsafe(self._on_answer, answer)
+
+    def _prompt_user(self, step: str, request: InputRequest) -> Answer:
+        columns, rows = stderr_size()
+        card = CardRenderer(paint=self._paint, width=columns, rows=rows)
+        text = "\n".join(card.lines(request, step=step))
+        write_stderr_raw(f"\n{text}\n\n")
+        prompt = answer_prompt(request, is_folded=card.is_folded(request), width=columns)
+        line = _read_line(prompt)
+        while line.lower() == VIEW_KEY and isinstance(request, ApprovalRequested):
+            self._programs.open_pager(card.full_text(request))
+            line = _read_line(prompt)
+        answer = parse_answer(request, line)
+        while answer is None:
+            answer = parse_answer(request, _read_line(edit_prompt(request)), is_edited=True)
+        return answer
 
     def _on_answer(self, answer: Answer) -> None:
         self._send(answer)
@@ -99,15 +126,6 @@ def is_decided(event: Event) -> bool:
     return isinstance(event, ApprovalRequested) and event.decided
 
 
-def _prompt_user(request: InputRequest) -> Answer:
-    lines = question_lines(request) if isinstance(request, QuestionAsked) else approval_lines(request)
-    _write("\n" + "\n".join(lines) + "\n")
-    answer = parse_answer(request, _read_line(answer_prompt(request)))
-    while answer is None:
-        answer = parse_answer(request, _read_line(edit_prompt(request)), is_edited=True)
-    return answer
-
-
 def parse_answer(request: InputRequest, line: str, *, is_edited: bool = False) -> Answer | None:
     """Parse a line as an answer. None asks for an edited command, which is then parsed with `is_edited`."""
     if isinstance(request, QuestionAsked):
@@ -118,7 +136,7 @@ def parse_answer(request: InputRequest, line: str, *, is_edited: bool = False) -
         return ResolveApproval(approval_id=request.approval_id, decision=decision, command=line or None)
     if word in _SCOPES and (can_store_rule(request) or word not in ("p", "a")):
         return ResolveApproval(approval_id=request.approval_id, decision="allow", scope=_SCOPES[word])
-    if word in ("e", "edit") and request.tool == _COMMAND:
+    if word in ("e", "edit") and request.tool == COMMAND_TOOL:
         return None
     return ResolveApproval(approval_id=request.approval_id, decision="deny", remark="" if word in ("n", "no") else line)
 
@@ -130,12 +148,17 @@ def parse_choice(request: QuestionAsked, line: str) -> AnswerQuestion:
     return AnswerQuestion(question_id=request.question_id, answer=answer)
 
 
-def answer_prompt(request: InputRequest) -> str:
-    """Return the prompt of the answer line."""
+def answer_prompt(request: InputRequest, *, is_folded: bool = False, width: int = 80) -> str:
+    """Return the prompt of the answer line, wrapped between the keys."""
     if isinstance(request, QuestionAsked):
         return ANSWER_PROMPT
-    lasting = _LASTING.format(rule=rule_text(request)) if can_store_rule(request) else ""
-    return _once_text(request) + lasting + (_EDIT if request.tool == _COMMAND else "") + _DENY
+    is_command = request.tool == COMMAND_TOOL
+    # For a web page, the host is allowed rather than the one URL.
+    is_host = not is_command and request.rule.startswith(f"{request.tool} ")
+    keys = [text.format(what=rule_text(request) if is_host else _SAME) for text in _ONCE]
+    keys += [text.format(rule=rule_text(request)) for text in _LASTING] if can_store_rule(request) else []
+    keys += [*([_EDIT] if is_command else []), *([_VIEW] if is_folded else []), _DENY]
+    return "\n".join(join_keys(keys, width, "  "))
 
 
 def edit_prompt(request: InputRequest) -> str:
@@ -146,53 +169,6 @@ def edit_prompt(request: InputRequest) -> str:
 def request_id(request: InputRequest) -> str:
     """Return the id that the answer must carry."""
     return request.approval_id if isinstance(request, ApprovalRequested) else request.question_id
-
-
-def _once_text(request: ApprovalRequested) -> str:
-    """Return the choices for this run; for a web page, the host is allowed rather than the one URL."""
-    is_host = request.tool != _COMMAND and request.rule.startswith(f"{request.tool} ")
-    return _ONCE.format(what=rule_text(request) if is_host else _SAME)
-
-
-def rule_text(request: ApprovalRequested) -> str:
-    """Return the rule that would be saved, quoted."""
-    return f"'{escape(request.rule)}'"
-
-
-def can_store_rule(request: ApprovalRequested) -> bool:
-    return bool(request.rule)
-
-
-def approval_lines(request: ApprovalRequested) -> list[str]:
-    """Return the exact action and the reason why it needs approval."""
-    first, *rest = command_lines(request.command)
-    return [
-        f"allow this?  {'' if request.tool in (None, _COMMAND) else f'{request.tool} '}{first}",
-        *rest,
-        f"  in {escape(request.cwd)}",
-        f"  because {escape(request.reason) or _DEFAULT_REASON}",
-        *(f"  it {escape(part)}" for part in request.involves or ()),
-        *([f"  reviewer: {escape(opinion_text(request.opinion))}"] if request.opinion else ()),
-        *(_diff_lines(request.diff) if request.diff else ()),
-    ]
-
-
-def opinion_text(opinion: Opinion) -> str:
-    """Return a reviewer's opinion as one line."""
-    return f"{_OPINIONS[opinion.verdict]} {opinion.text}".rstrip()
-
-
-def _diff_lines(diff: str) -> list[str]:
-    lines = [escape(line) for line in diff.split("\n")]
-    if len(lines) <= _DIFF_LINES:
-        return lines
-    return [*lines[:_DIFF_LINES], f"… {len(lines) - _DIFF_LINES} more lines"]
-
-
-def question_lines(request: QuestionAsked) -> list[str]:
-    """Return a question and its numbered options."""
-    options = [f"  {n}. {escape(option)}" for n, option in enumerate(request.options, 1)]
-    return [*map(escape, request.question.split("\n")), *options]
 
 
 def is_pasted() -> bool:

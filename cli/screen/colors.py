@@ -54,6 +54,20 @@ def clip_line(text: str, width: int) -> str:
     return _truncate(_sanitize_line(text), width)
 
 
+def paint_parts(paint: Paint, width: int, *parts: tuple[Tone, str]) -> str:
+    """Return one line of painted parts, clipped to `width` cells; an ellipsis marks a cut."""
+    line, left = "", width
+    safe = [(tone, _sanitize_line(text)) for tone, text in parts if text]
+    for number, (tone, text) in enumerate(safe):
+        is_last = number == len(safe) - 1
+        if cell_len(text) > left - (0 if is_last else 1):
+            rest = "" if is_last else " "
+            return line + paint(tone, _truncate(text + rest * (left + 1), left))
+        line += paint(tone, text)
+        left -= cell_len(text)
+    return line
+
+
 def clip_start(text: str, width: int) -> str:
     """Return the end of a growing line, in at most `width` cells."""
     line = to_single_line(text)

@@ -4,16 +4,17 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from agent.protocol.events import ApprovalRequested, ApprovalResolved, RuleSaved
 from agent.vocabulary.plan import SURPRISE
 from agent.vocabulary.usage import Usage
-from tooling.contract.action import Opinion
+from tooling.contract.action import USER
 from tooling.contract.image import Image
 
 _SUBJECT_KEYS = ("command", "url", "pattern", "query", "question")
 _PATCHED_FILE = r"^(?:\*\*\* (?:Add|Update|Delete) File: |\+\+\+ b/)(.*?)\s*$"
-# The value of `by` for decisions at the keyboard.
-_USER = "person"
-_USER_DECISIONS = {"allow": "you allowed it", "deny": "you declined"}
+_SCOPES = {"run": " for this run", "project": " in this folder", "always": ", always"}
+_DENIED = "Denied by the user"
+_DECISIONS = {"allow": "you allowed it", "deny": "you declined"}
 _DECISIONS = {"allow": "allowed", "deny": "denied", "defer": "deferred", "fail": "refused"}
 
 
@@ -115,12 +116,45 @@ def image_labels(images: Iterable[Image] | None) -> str:
     return "".join(f" {image.label}" for image in images or ())
 
 
-def approval_text(decision: str, by: str, opinion: Opinion | None = None) -> str:
-    """Return how an approval was decided, by whom, and a reviewer's reason."""
-    if by == _USER and decision in _USER_DECISIONS:
-        return _USER_DECISIONS[decision]
-    why = f": {opinion.text}" if opinion else ""
-    return f"{_DECISIONS[decision]} by {by}{why}"
+def is_by_user(answer: ApprovalResolved) -> bool:
+    """Whether the decision was made at the keyboard."""
+    return answer.by == USER and answer.decision in ("allow", "deny")
+
+
+def approval_text(answer: ApprovalResolved) -> str:
+    """Return how an approval was decided, by whom, and for how long."""
+    if not is_by_user(answer):
+        why = f": {answer.opinion.text}" if answer.opinion else ""
+        return f"{_DECISIONS[answer.decision]} by {answer.by}{why}"
+    if answer.decision == "deny":
+        return "you declined"
+    if answer.edited_command:
+        return f"you changed it to: {' '.join(answer.edited_command.split())}"
+    return f"you allowed it{_SCOPES.get(answer.scope or '', '')}"
+
+
+def saved_rule_text(saved: RuleSaved) -> str:
+    """Return which rule was saved, for where, and in which file."""
+    where = f"in {saved.folder}" if saved.folder else "everywhere"
+    return f"saved the rule '{saved.rule}' ({where}) in {saved.file}"
+
+
+def declined_remark(request: ApprovalRequested, output: str) -> str:
+    """Return that the user declined a call, with the reason given, which is the end of the call's output."""
+    told = output.partition("\n")[0].removeprefix(_DENIED).removeprefix(f": {request.reason}").strip(" .")
+    return f"you declined: {told}" if told else "you declined"
+
+
+def declined_subject(message: str) -> str:
+    """Return what the error of a declined run is about; empty if the user did not decline it."""
+    subject, mark, _ = message.partition(f": {_DENIED}")
+    return subject if mark else ""
+
+
+def answer_text(answer: str | None) -> str:
+    """Return the answer to a question in one line."""
+    words = " ".join((answer or "").split())
+    return f"answered: {words}" if words else "not answered"
 
 
 def replan_text(reason: str) -> str:

@@ -24,9 +24,10 @@ from agent.protocol.events import (
 )
 from agent.vocabulary.plan import LEAD
 from agent.vocabulary.usage import Usage
-from cli.screen.colors import Paint, Tone, clip, clip_line, clip_start
+from cli.screen.colors import Paint, Tone, clip, clip_line, clip_start, paint_parts
 from cli.screen.format import call_subject, format_cost, format_count, format_duration
 from cli.screen.thoughts import Thoughts
+from cli.screen.work_lines import MAX_ID_CELLS, widest_id
 from tooling.contract.fast_dataclass import dataclass
 
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -34,8 +35,8 @@ _BAR_CELLS = 10
 _TEXT_CHARS = 400
 _OUTPUT_LINES = 3
 _THOUGHT_LINES = 3
+_MIN_LINES = 6
 _THOUGHT_INDENT = "    "
-THINKING = "thinking"
 WAITING_FOR_USER = "waiting for you"
 THINKING, ANSWERING = "thinking", "answering"
 
@@ -49,6 +50,21 @@ class _RunningStep:
     activity: str = ""
     output: tuple[str, ...] = ()
     text: str = ""
+    waited_s: float = 0.0
+    waiting_since: float | None = None
+
+    def pause(self, now: float) -> None:
+        """Stop the clock: the user thinks."""
+        self.waiting_since = now if self.waiting_since is None else self.waiting_since
+
+    def go_on(self, now: float) -> None:
+        """Start the clock again."""
+        self.waited_s += 0.0 if self.waiting_since is None else now - self.waiting_since
+        self.waiting_since = None
+
+    def seconds(self, now: float) -> float:
+        """Return how long the step has worked, without the time it waited for the user."""
+        return (now if self.waiting_since is None else self.waiting_since) - self.started_at - self.waited_s
 
 
 class LiveArea:
@@ -94,8 +110,13 @@ class LiveArea:
                 self._budget = budget
             case ApprovalRequested(approval_id=asked, decided=False) | QuestionAsked(question_id=asked):
                 self._pending[asked] = envelope.step_id or ""
+                if step := self._running_step(envelope.step_id):
+                    step.pause(self._now())
             case ApprovalResolved(approval_id=asked) | QuestionAnswered(question_id=asked):
                 self._pending.pop(asked, None)
+                step = self._running_step(envelope.step_id)
+                if step and envelope.step_id not in self._pending.values():
+                    step.go_on(self._now())
             case RunCompleted():
                 self.reset()
             case _ if envelope.step_id == LEAD:
@@ -115,17 +136,22 @@ class LiveArea:
         """Return at most `height` lines of at most `width` cells."""
         if self._started_at is None or height <= 0:
             return []
-        room = max(0, height - 1)
+        # The larger part of the window belongs to what has been done.
+        room = max(min(height - 1, _MIN_LINES), (height - 1) // 2)
         # While steps run, the lead waits for them.
         running = list(self._steps.items()) or ([(LEAD, self._lead)] if self._lead else [])
         shown = running if len(running) <= room else running[: max(0, room - 1)]
-        lines = [self._step_line(step_id, step, width) for step_id, step in shown]
+        id_cells = min(widest_id([step_id for step_id, _ in shown if step_id != LEAD]), MAX_ID_CELLS, width // 4)
+        lines = [self._step_line(step_id, step, width, id_cells) for step_id, step in shown]
         # Only the lead has some: the last line of a step's output is in its own line.
         lines += [self._paint("quiet", clip(f"    {line}", width)) for _, step in shown for line in step.output]
         if hidden := len(running) - len(shown):
             lines.append(self._paint("quiet", clip(f"… and {hidden} more steps", width)))
         lines += self._thought_lines(width, min(_THOUGHT_LINES, room - len(lines)))
         return [*lines[:room], self._footer(width, self._now() - self._started_at)]
+
+    def _running_step(self, step_id: str | None) -> _RunningStep | None:
+        return self._lead if step_id == LEAD else self._steps.get(step_id or "")
 
     def _thought_lines(self, width: int, height: int) -> list[str]:
         lines = self._thoughts.lines(width - len(_THOUGHT_INDENT), height)
@@ -175,17 +201,21 @@ class LiveArea:
     def _set_lead(self, activity: str) -> None:
         self._lead = _RunningStep(title=activity, started_at=self._now())
 
-    def _step_line(self, step_id: str, step: _RunningStep, width: int) -> str:
+    def _step_line(self, step_id: str, step: _RunningStep, width: int, id_cells: int) -> str:
         is_waiting = step_id in self._pending.values()
         mark = "?" if is_waiting else _SPINNER[int(self._now() * 10) % len(_SPINNER)]
-        elapsed = f" {format_duration(self._now() - step.started_at)}"[:width]
-        name = "" if step_id == LEAD else f"{step_id} "
-        head = clip(f"{mark} {name}{step.title}", min(width * 2 // 3, width - len(elapsed)))
-        left = width - cell_len(head) - len(elapsed) - 3
+        tone: Tone = "warn" if is_waiting else "accent"
+        name = "" if step_id == LEAD else clip(step_id, id_cells)
+        column = f"{name}{' ' * (id_cells - cell_len(name))} " if name else ""
+        elapsed = f" {format_duration(step.seconds(self._now()))}"
+        room = width - len(mark) - 1 - cell_len(column)
+        title = clip(step.title, min(width * 2 // 3, room - len(elapsed)))
+        left = room - cell_len(title) - len(elapsed) - 3
         activity = clip(WAITING_FOR_USER, left) if is_waiting else clip_start(step.activity, left)
         tail = f" │ {activity}" if activity and left > 8 else ""
-        tone: Tone = "warn" if is_waiting else "accent"
-        return self._paint(tone, head) + self._paint("quiet", elapsed + tail)
+        return paint_parts(
+            self._paint, width, (tone, f"{mark} "), ("accent", column), ("plain", title), ("quiet", elapsed + tail)
+        )
 
     def _footer(self, width: int, seconds: float) -> str:
         spent = self._budget.usage if self._budget else self._usage
@@ -202,7 +232,7 @@ class LiveArea:
             parts.append(bar)
         if self._pending:
             parts.append(f"{len(self._pending)} {WAITING_FOR_USER}")
-        return self._paint("quiet", clip("  " + " · ".join(parts), width))
+        return self._paint("quiet", clip_line("  " + " · ".join(parts), width))
 
     def _budget_bar(self) -> str:
         if self._budget is None:

@@ -4,7 +4,8 @@ import io
 import re
 
 from rich.console import Console, ConsoleOptions, RenderResult
-from rich.markdown import Heading, Markdown
+from rich.markdown import Heading, ListItem, Markdown
+from rich.segment import Segment
 from rich.text import Text
 from rich.theme import Theme
 
@@ -24,10 +25,24 @@ class _LeftHeading(Heading):
         yield Text.assemble((self.text.plain, "bold underline" if self.tag in ("h1", "h2") else "bold"))
 
 
+class _NumberedItem(ListItem):
+    """An item whose number keeps its dot."""
+
+    def render_number(self, console: Console, options: ConsoleOptions, number: int, last_number: int) -> RenderResult:
+        """Yield the item with its number, later lines indented as far as the first."""
+        width = len(str(last_number)) + 3
+        lines = console.render_lines(self.elements, options.update(width=options.max_width - width), style=self.style)
+        style = console.get_style("markdown.item.number")
+        for index, line in enumerate(lines):
+            yield Segment(" " * width if index else f"{number}.".rjust(width - 1) + " ", style)
+            yield from line
+            yield Segment("\n")
+
+
 class _PlainMarkdown(Markdown):
     """Markdown without boxes around headings and without centered text."""
 
-    elements = {**Markdown.elements, "heading_open": _LeftHeading}  # noqa: RUF012 (rich's own pattern)
+    elements = {**Markdown.elements, "heading_open": _LeftHeading, "list_item_open": _NumberedItem}  # noqa: RUF012 (rich's own pattern)
 
 
 def render_markdown(text: str, *, width: int, paint: Paint) -> str:

@@ -58,7 +58,8 @@ def graph_lines(
     lines: list[str] = []
     for row in rows:
         name = clip(row.step.id, id_cells)
-        head = f"{paint('quiet', f'{row.number:>{number_cells}} {row.rail}')} {paint(row.tone, f'{row.mark} {name}')}"
+        place = paint("quiet", f"{row.number:>{number_cells}} {row.rail}")
+        head = f"{place} {paint(row.tone, row.mark)} {paint('accent', name)}"
         below = paint("quiet", f"{'':>{number_cells}} {' ' if row.is_last else '│'}") + " " * (
             id_cells + _GAP_CELLS - 2
         )

@@ -44,6 +44,7 @@ class PlanView:
         """Return how many steps have this status, without the lead."""
         return sum(status == now for step, now in self._statuses.items() if step != LEAD)
 
-    def lines(self, width: int) -> list[str]:
-        """Draw the plan with current statuses."""
-        return graph_lines(self.steps, width=width, paint=self._paint, statuses=self._statuses)
+    def lines(self, width: int, *, is_final: bool = False) -> list[str]:
+        """Draw the plan with current statuses, or only with those that will not change any more."""
+        statuses = {step: now for step, now in self._statuses.items() if not (is_final and now == "running")}
+        return graph_lines(self.steps, width=width, paint=self._paint, statuses=statuses)

@@ -3,8 +3,10 @@
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from agent.protocol.events import (
+    ApprovalRequested,
     ApprovalResolved,
     Envelope,
     ErrorRaised,
@@ -13,50 +15,47 @@ from agent.protocol.events import (
     MessageAdded,
     PlanUpdated,
     QuestionAnswered,
+    RuleSaved,
     RunCompleted,
     RunStarted,
     StepCompleted,
     ToolCompleted,
-    ToolStarted,
     WarningRaised,
 )
+from agent.vocabulary import exit_codes
 from agent.vocabulary.plan import ANSWER, LEAD, PLAN_TOOL, STREAMING, PlanStep
 from agent.vocabulary.status import is_success
-from cli.screen.colors import Paint, Tone, clip, clip_line, to_single_line, wrap
-from cli.screen.diff import diff_lines
+from cli.screen.blocks import BlockWriter, FoldedOutput, Folds
+from cli.screen.colors import Paint, Tone, clip, to_single_line
 from cli.screen.format import (
+    answer_text,
     approval_text,
-    call_subject,
+    declined_remark,
+    declined_subject,
     format_cost,
     format_duration,
     format_tokens,
     image_labels,
+    is_by_user,
     replan_text,
     resume_hint,
+    saved_rule_text,
 )
 from cli.screen.markdown_stream import MarkdownStream
+from cli.screen.open_calls import OpenCalls
 from cli.screen.plan_graph import graph_lines
 from cli.screen.plan_view import PlanView
 from cli.screen.sanitize import sanitize
 from cli.screen.thoughts import FinishedThought, Thoughts
-from tooling.contract.fast_dataclass import dataclass
+from cli.screen.work_lines import CallText, WorkLines, line_counts, widest_id
 from tooling.contract.result import FileChange
 
-_OUTPUT_LINES = 3
-_DIFF_LINES = 12
-_MAX_FOLDED = 50
+# How much of a diff must be in the card for it to be the same one: the card has more of a long one.
+_SAME_DIFF_CHARS = 2000
 # Not worth a line: many models think for a moment before every call.
 _MIN_THOUGHT_S = 1.0
 
 Markdown = Callable[[str], str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoldedOutput:
-    """A text of which the transcript shows only a part."""
-
-    title: str
-    text: str
 
 
 class Transcript:
@@ -76,13 +75,17 @@ class Transcript:
         expand_hint: str = "",
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._write = write
         self._width = width
         self._paint = paint
         self._markdown = markdown
         self._write_answer = write_answer or write
         self._is_in_repl = markdown is not None and write_answer is None
-        self._calls: dict[tuple[str | None, str], str] = {}
+        self._blocks = BlockWriter(write=write, width=width, paint=paint)
+        self._folds = Folds(expand_hint)
+        self._calls = OpenCalls()
+        self._requests: dict[str, ApprovalRequested] = {}
+        self._declined: list[ApprovalRequested] = []
+        self._approved_diffs: dict[str, str] = {}
         # These events arrive before the end of the call they belong to, and are shown below it.
         self._changes: dict[str, tuple[FileChange, ...]] = {}
         self._command_changes: list[str] = []
@@ -91,11 +94,13 @@ class Transcript:
         self._has_answered = False
         self._lead_text = ""
         self._shown_plan: tuple[PlanStep, ...] = ()
-        self._is_after_answer = False
-        self._expand_hint = expand_hint
         self._thoughts = Thoughts(now)
         self.plan = PlanView(paint)
-        self.folded: deque[FoldedOutput] = deque(maxlen=_MAX_FOLDED)
+
+    @property
+    def folded(self) -> deque[FoldedOutput]:
+        """Return the texts that were shown in part, newest last."""
+        return self._folds.texts
 
     @property
     def partial_answer(self) -> str:
@@ -110,6 +115,7 @@ class Transcript:
         """Write the lines of an event, if it has any."""
         had_steps = bool(self.plan.steps)
         self.plan.on_event(envelope)
+        self._calls.on_event(envelope)
         if thought := self._thoughts.on_event(envelope):
             self._on_thought_ended(envelope.step_id, thought)
         match envelope.event:
@@ -119,8 +125,6 @@ class Transcript:
                 self._on_plan(plan, is_first=not had_steps)
             case MessageAdded() as said:
                 self._on_message(envelope, said)
-            case ToolStarted() as call:
-                self._calls[(envelope.step_id, call.tool_id)] = call_subject(call.input)
             case ToolCompleted(name=tool, status="ok") if tool == PLAN_TOOL:
                 # The steps it handed out have their own lines.
                 pass
@@ -142,36 +146,62 @@ class Transcript:
     def show_plan(self, steps: Sequence[PlanStep]) -> None:
         """Draw a plan that has not started; it is not drawn again when it starts unchanged."""
         self._shown_plan = tuple(steps)
-        for line in graph_lines(steps, width=self._width(), paint=self._paint):
-            self._print_line(line)
+        self._blocks.block("plan", graph_lines(steps, width=self._width(), paint=self._paint))
+
+    def show_card(self, lines: Sequence[str]) -> None:
+        """Write the card of an approval or a question."""
+        self._blocks.block("card", lines, owner="card")
 
     def _on_minor_event(self, envelope: Envelope) -> None:
         """Write the events that take one line each."""
         match envelope.event:
-            case ApprovalResolved(decision=decision, by=by, opinion=opinion):
-                tone: Tone = "quiet" if decision == "allow" else "warn"
-                write = self._print_wrapped if opinion else self._print_clipped
-                write(tone, f"  {_prefix(envelope.step_id)}{approval_text(decision, by, opinion)}")
+            case ApprovalRequested() as request:
+                self._requests[request.approval_id] = request
+                if not self._is_in_repl:
+                    # Its card is written by whoever reads the answer.
+                    self._blocks.follow("card")
+            case ApprovalResolved() as answer:
+                self._on_approval(envelope.step_id, answer)
+            case RuleSaved() as saved:
+                self._blocks.block(
+                    "card", self._blocks.wrapped("quiet", f"  {saved_rule_text(saved)}"), owner="card", is_end=True
+                )
             case QuestionAnswered(answer=answer):
-                reply = f"answered: {line}" if (line := to_single_line(answer or "")) else "not answered"
-                self._print_clipped("quiet", f"  {_prefix(envelope.step_id)}{reply}")
+                self._note("card", "quiet", f"  {_prefix(envelope.step_id)}{answer_text(answer)}")
             case MemoryChanged(action=action, entry=entry):
-                self._print_clipped("quiet", f"memory {action}{': ' + entry if entry else ''}")
+                self._note("note", "quiet", f"memory {action}{': ' + entry if entry else ''}")
             case WarningRaised(message=message):
-                self._print_wrapped("warn", f"warning: {message}")
+                self._blocks.block("note", self._blocks.wrapped("warn", f"warning: {message}"))
             case ErrorRaised() as error:
                 # Printed at the end of the run, which is near: the answer may still be streaming.
                 self._errors.append(error)
             case _:
                 pass
 
+    def _on_approval(self, step: str | None, answer: ApprovalResolved) -> None:
+        """Write the decision below its card; what was declined has its line when the call ends."""
+        request = self._requests.pop(answer.approval_id, None)
+        if request and is_by_user(answer):
+            if answer.decision != "allow":
+                self._declined.append(request)
+                return
+            self._approved_diffs[step or ""] = request.diff or ""
+        tone: Tone = "quiet" if answer.decision == "allow" or is_by_user(answer) else "warn"
+        self._note("card", tone, f"  {_prefix(step)}{approval_text(answer)}")
+
+    def _note(self, group: str, tone: Tone, text: str) -> None:
+        """Write one line; one that belongs to a card stays with it."""
+        self._blocks.block(group, [self._blocks.clipped(tone, text)], owner=group, is_end=True)
+
     def _on_run_started(self, warnings: tuple[str, ...]) -> None:
-        self._calls, self._changes, self._command_changes = {}, {}, []
-        self._answer, self._errors = MarkdownStream(), []
-        self._has_answered = self._is_after_answer = False
+        self._changes, self._requests, self._approved_diffs = {}, {}, {}
+        self._answer, self._errors, self._declined = MarkdownStream(), [], []
+        self._has_answered, self._command_changes = False, []
         self._lead_text, self._shown_plan = "", ()
+        # At the prompt, the request is above.
+        self._blocks.start("request" if self._is_in_repl else "")
         for warning in warnings:
-            self._print_wrapped("warn", f"warning: {warning}")
+            self._blocks.block("note", self._blocks.wrapped("warn", f"warning: {warning}"))
 
     def _on_plan(self, plan: PlanUpdated, *, is_first: bool) -> None:
         """Draw the plan once it is complete; while it streams in, the live area shows the running steps."""
@@ -180,18 +210,17 @@ class Transcript:
             return
         if plan.reason == STREAMING or (plan.reason.startswith(ANSWER) and not plan.diff):
             return
+        lines: list[str] = []
         if plan.diff and not is_first:
-            self._print_wrapped("strong", replan_text(plan.reason))
-            for line in plan.diff.splitlines():
-                self._print_clipped(_diff_tone(line), f"  {line}")
-        for line in self.plan.lines(self._width()):
-            self._print_line(line)
+            lines += self._blocks.wrapped("strong", replan_text(plan.reason))
+            lines += [self._blocks.clipped(_diff_tone(line), f"  {line}") for line in plan.diff.splitlines()]
+        self._blocks.block("plan", [*lines, *self.plan.lines(self._width(), is_final=True)])
 
     def _on_message(self, envelope: Envelope, said: MessageAdded) -> None:
         """Stream the answer, which comes from the lead, the composer or the only step; name the images of a request."""
         if said.role == "user" and envelope.step_id is None:
             for image in said.images or ():
-                self._print_clipped("quiet", f"  {image.label}")
+                self._note("request", "quiet", f"  {image.label}")
         is_only = len(self.plan.steps) == 1 and not self.plan.has_lead
         is_answer = envelope.step_id in (None, LEAD) or is_only
         if said.role != "assistant" or not is_answer or self._markdown is None:
@@ -211,8 +240,8 @@ class Transcript:
         if thought.seconds < _MIN_THOUGHT_S:
             return
         title = f"{_prefix(step)}thought for {format_duration(thought.seconds)}"
-        self.folded.append(FoldedOutput(title=title, text=sanitize(thought.text)))
-        self._print_clipped("quiet", f"  {title}{self._expand_hint}")
+        hint = self._folds.add(title, sanitize(thought.text))
+        self._note("work", "quiet", f"  {title}{hint}")
 
     def _write_result(self, result: str) -> None:
         """Write the answer of the run, unless the lead has said it already."""
@@ -227,76 +256,63 @@ class Transcript:
 
     def _write_markdown(self, text: str) -> None:
         if text.strip() and self._markdown:
-            # A blank line separates the model's text from the progress above.
-            self._write_answer("\n" + self._markdown(text.strip("\n")))
-            self._is_after_answer = True
+            self._write_answer(self._blocks.separate("answer") + self._markdown(text.strip("\n")))
 
-    def _on_tool_completed(self, step: str, call: ToolCompleted) -> None:
-        about = self._calls.pop((step, call.tool_id), "")
-        ending = "" if call.status == "ok" else f"  [{call.status}, exit {call.exit_code}]"
-        mark = "$" if call.name == "run_command" else call.name
-        indent, title = ("", "") if step == LEAD else ("  ", f"{step} ")
-        title += f"{mark} {about}{image_labels(call.images)}{ending}"
+    def _on_tool_completed(self, step: str, end: ToolCompleted) -> None:
+        opened = self._calls.pop(step, end.tool_id)
+        about = opened.subject
         changes = self._changes.pop(step, ())
         is_named = [change.path for change in changes] == [about]
-        extent = _line_counts(changes[0]) if is_named else ""
-        self._print_clipped("plain" if call.status == "ok" else "warn", f"{indent}{title}{extent}")
-        self._print_changes(changes, is_named=is_named)
-        output = sanitize(call.display or call.output)
-        if call.name == "run_command":
-            self._print_tail(title, output)
-        elif call.status != "ok":
-            self._print_head(title, output)
+        call = CallText(
+            step="" if step == LEAD else step,
+            tool="$" if end.name == "run_command" else end.name,
+            subject=f"{about}{image_labels(end.images)}",
+            extent=line_counts(changes[0]) if is_named else "",
+            tone="good" if end.status == "ok" else "warn",
+            note="" if end.status == "ok" else f"[{end.status}, exit {end.exit_code}]",
+        )
+        declined = self._take_declined(about) if end.status == "denied" else None
+        if declined:
+            call = replace(call, tone="quiet", note=declined_remark(declined, end.output))
+        elif opened.is_edited and not call.note:
+            call = replace(call, note="(you edited it)")
+        work = self._work_lines(step)
+        lines = [work.call(call), *self._change_lines(step, changes, is_named=is_named)]
+        if not declined and (end.name == "run_command" or end.status != "ok"):
+            output = sanitize(end.display or end.output)
+            lines += work.output(call, output, is_command=end.name == "run_command")
+        self._blocks.block("work", lines, owner=step)
 
-    def _print_head(self, title: str, output: str) -> None:
-        lines = _visible_lines(output)
-        hidden = _hidden_count(lines)
-        for line in lines[: len(lines) - hidden]:
-            self._print_clipped("quiet", f"      {line}")
-        if hidden:
-            self._fold(f"{hidden} more lines", FoldedOutput(title=to_single_line(title), text=output))
+    def _take_declined(self, about: str) -> ApprovalRequested | None:
+        """Return the request that the user declined, if this call made it."""
+        found = next((request for request in self._declined if " ".join(request.command.split()) == about), None)
+        if found:
+            self._declined.remove(found)
+        return found
 
-    def _print_tail(self, title: str, output: str) -> None:
-        """Print the end of a command's output, which has its result or its error."""
-        lines = _visible_lines(output)
-        hidden = _hidden_count(lines)
-        if hidden:
-            self._fold(f"{hidden} lines above", FoldedOutput(title=to_single_line(title), text=output))
-        for line in lines[hidden:]:
-            self._print_clipped("quiet", f"      {line}")
+    def _change_lines(self, step: str, changes: tuple[FileChange, ...], *, is_named: bool = False) -> list[str]:
+        """Return the diffs of changes; one that the user has just approved was in its card."""
+        approved = self._approved_diffs.pop(step, "") if changes else ""
+        work = self._work_lines(step)
+        return [
+            line
+            for change in changes
+            for line in work.change(
+                change, is_named=is_named, is_shown=bool(approved) and change.diff[:_SAME_DIFF_CHARS] in approved
+            )
+        ]
 
-    def _print_changes(self, changes: tuple[FileChange, ...], *, is_named: bool = False) -> None:
-        for change in changes:
-            if not is_named:
-                self._print_clipped("plain", f"    {change.path}{_line_counts(change)}")
-            lines = diff_lines(change.diff.expandtabs())
-            for tone, line in lines[:_DIFF_LINES]:
-                self._print_clipped(tone, f"      {line}")
-            if len(lines) > _DIFF_LINES:
-                self._fold(
-                    f"{len(lines) - _DIFF_LINES} more lines",
-                    FoldedOutput(title=to_single_line(change.path), text=sanitize(change.diff)),
-                )
-
-    def _fold(self, hidden: str, folded: FoldedOutput) -> None:
-        self.folded.append(folded)
-        self._print_clipped("quiet", f"      … {hidden}{self._expand_hint}")
+    def _work_lines(self, step: str) -> WorkLines:
+        ids = [planned.id for planned in self.plan.steps]
+        return WorkLines(paint=self._paint, width=self._width(), id_cells=widest_id([*ids, step]), folds=self._folds)
 
     def _on_step_completed(self, step: str, end: StepCompleted) -> None:
-        self._print_changes(self._changes.pop(step, ()))
-        if step == LEAD:
-            # Its text is the answer, and its failure the error of the run.
-            return
-        is_good = is_success(end.status)
-        mark = "✓" if end.status == "ok" else "~" if is_good else "✗"
-        cost = f", {format_cost(end.cost_usd)}" if end.cost_usd else ""
-        tokens = f", {format_tokens(end.usage)}" if end.usage.total_tokens else ""
-        checked = {True: ", verified", False: ", check failed", None: ""}[end.verified]
-        status = "" if end.status == "ok" else f"{end.status}, "
-        facts = f"{status}{format_duration(end.elapsed_ms / 1000)}{tokens}{cost}{checked}"
-        why = "" if is_good else f": {end.summary}"
-        tone: Tone = "good" if end.status == "ok" else "warn" if is_good else "bad"
-        self._print_wrapped(tone, f"{mark} {step} {self.plan.title(step)} ({facts}){why}")
+        if changed := self._change_lines(step, self._changes.pop(step, ())):
+            self._blocks.block("work", changed, owner=step)
+        if step != LEAD:
+            # The text of the lead is the answer, and its failure the error of the run.
+            lines = self._work_lines(step).step_end(step, self.plan.title(step), end)
+            self._blocks.block("work", lines, owner=step, is_end=True)
 
     def _on_run_completed(self, end: RunCompleted) -> None:
         if end.is_error and (not end.result or self._answer.finish(end.result) is None):
@@ -306,19 +322,20 @@ class Transcript:
         if end.result and not self._has_answered:
             self._write_result(end.result)
         self._answer = MarkdownStream()
-        self._print_errors()
-        for path in end.artifacts:
-            self._print_clipped("quiet", f"  wrote {path}")
+        lines = [line for error in self._errors for line in self._error_lines(error)]
+        if end.artifacts:
+            lines += self._blocks.wrapped("quiet", f"  wrote {', '.join(map(to_single_line, end.artifacts))}")
         if by_commands := [path for path in dict.fromkeys(self._command_changes) if path not in end.artifacts]:
-            self._print_clipped("quiet", f"  commands changed {', '.join(by_commands)}")
+            lines += self._blocks.wrapped("quiet", f"  commands changed {', '.join(map(to_single_line, by_commands))}")
         parts = [format_duration(end.duration_ms / 1000)]
         parts += [counts] if (counts := self._step_counts(end)) else []
         parts += [format_tokens(end.usage)] if end.usage.total_tokens else []
         parts += [format_cost(end.total_cost_usd)] if end.total_cost_usd else []
         parts += [f"exit {end.exit_code}"] if end.exit_code else []
-        self._print_clipped("quiet", "· " + " · ".join(parts))
+        lines.append(self._blocks.clipped("quiet", "· " + " · ".join(parts)))
         if end.resume:
-            self._print_wrapped("quiet", f"  {resume_hint(end.resume, in_repl=self._is_in_repl)}")
+            lines += self._blocks.wrapped("quiet", f"  {resume_hint(end.resume, in_repl=self._is_in_repl)}")
+        self._blocks.block("end", lines)
 
     def _step_counts(self, end: RunCompleted) -> str:
         if self.plan.has_lead and not self.plan.steps:
@@ -332,53 +349,20 @@ class Transcript:
         counts = (("ok", ok), ("failed", failed - stopped), ("stopped", stopped))
         return ", ".join(f"{count} {word}" for word, count in counts if count)
 
-    def _print_errors(self) -> None:
-        for error in self._errors:
-            self._print_wrapped("bad", f"error: {error.message}")
-            for line in (error.hint or "").splitlines():
-                self._print_wrapped("quiet", f"  {line}")
-
-    def _print_wrapped(self, tone: Tone, text: str) -> None:
-        """Write a text completely, wrapped where it is too long."""
-        for line in _wrap_hanging(text, self._width()):
-            self._print_line(self._paint(tone, line))
-
-    def _print_clipped(self, tone: Tone, text: str) -> None:
-        self._print_line(self._paint(tone, clip_line(text, self._width())))
-
-    def _print_line(self, line: str) -> None:
-        if self._is_after_answer:
-            self._write("\n")
-            self._is_after_answer = False
-        self._write(line + "\n")
+    def _error_lines(self, error: ErrorRaised) -> list[str]:
+        declined = declined_subject(error.message) if error.exit_code == exit_codes.APPROVAL else ""
+        if declined:
+            # The user knows: a decision is no failure.
+            return self._blocks.wrapped("quiet", f"  not done, because you declined: {declined}")
+        hints = [
+            line for hint in (error.hint or "").splitlines() for line in self._blocks.wrapped("quiet", f"  {hint}")
+        ]
+        return [*self._blocks.wrapped("bad", f"error: {error.message}"), *hints]
 
 
 def _prefix(step: str | None) -> str:
     """Return the name of the step before its line; the lead needs none."""
     return "" if step in (None, LEAD) else f"{step}: "
-
-
-def _visible_lines(output: str) -> list[str]:
-    return [line for line in output.rstrip().expandtabs().splitlines() if line.strip()]
-
-
-def _hidden_count(lines: Sequence[str]) -> int:
-    """Return how many lines of an output are hidden; a note about one would take as much room as the line."""
-    hidden = max(0, len(lines) - _OUTPUT_LINES)
-    return 0 if hidden == 1 else hidden
-
-
-def _wrap_hanging(text: str, width: int) -> list[str]:
-    """Wrap text, indenting all lines but the first."""
-    lines = wrap(text, width)
-    if len(lines) == 1:
-        return lines
-    first, *rest = wrap(text, width - 2)
-    return [first, *(f"  {line}" for line in rest)]
-
-
-def _line_counts(change: FileChange) -> str:
-    return f"  +{change.added_lines} -{change.deleted_lines}"
 
 
 def _diff_tone(line: str) -> Tone:

@@ -41,6 +41,7 @@ LAZY_MODULES: dict[str, str] = {
     "cli.repl.start": "only for the REPL",
     "cli.repl.ui.tui": "imports prompt-toolkit, which a dumb terminal does not need",
     "cli.repl.ui.plain_ui": "only for a dumb terminal",
+    "cli.run.terminal_approvals": "only if a user can answer",
     "cli.run.run_task": "`application` loads it before calling the command; completion does not need it",
     "cli.run.worktree_choice": "only for a run in a git worktree",
     "cli.completion.complete": "only when a shell asks",

@@ -8,7 +8,7 @@ from tooling.contract.context import ExecCtx
 from tooling.contract.result import FileChange, ToolError
 from tooling.contract.secrets import NoSecrets, Secrets
 from tooling.files.blobs import BlobStore, content_hash
-from tooling.files.file_diff import compute_change
+from tooling.files.file_diff import MAX_PREVIEW_CHARS, compute_change
 from tooling.files.pending_write import FileContent, open_for_write
 from tooling.files.resolve import resolve_writable
 
@@ -47,7 +47,10 @@ def preview_diff(path: str, ctx: ExecCtx, transform: Transform, secrets: Secrets
         after = transform(before, path)
     except ToolError:
         return ""
-    return compute_change(path, as_text(before), as_text(after), mask_lines=secrets.mask_lines).diff
+    change = compute_change(
+        path, as_text(before), as_text(after), max_chars=MAX_PREVIEW_CHARS, mask_lines=secrets.mask_lines
+    )
+    return change.diff
 
 
 def undoable_change(

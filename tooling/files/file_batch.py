@@ -10,7 +10,7 @@ from tooling.contract.result import FileChange, ToolError
 from tooling.contract.secrets import Secrets
 from tooling.files.blobs import BlobStore
 from tooling.files.change_file import as_text, undoable_change
-from tooling.files.file_diff import compute_change
+from tooling.files.file_diff import MAX_PREVIEW_CHARS, compute_change
 from tooling.files.pending_write import FileContent, PendingWrite, open_for_write, open_parent
 from tooling.files.resolve import ResolvedPath, open_with_retry, resolve_writable
 
@@ -81,6 +81,7 @@ class FileBatch:
                 file.target.display_path,
                 as_text(None if file.before is None else file.before.data),
                 as_text(file.after),
+                max_chars=MAX_PREVIEW_CHARS,
                 mask_lines=self._secrets.mask_lines,
             ).diff
             for file in self._changed()

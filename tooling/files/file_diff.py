@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from tooling.contract.result import FileChange
 
 MAX_DIFF_CHARS = 20_000
+# Who decides on a change must be able to read all of it.
+MAX_PREVIEW_CHARS = 400_000
 # difflib is quadratic; larger changes are shown as one hunk.
 MAX_DIFF_LINES = 3000
 _CONTEXT_LINES = 3

@@ -7,7 +7,7 @@ from itertools import islice
 
 from agent.sessions.lock import lock_holder
 from agent.sessions.log.log_index import read_lines
-from agent.sessions.store import LONGER_PREFIX, SessionFolder, SessionStore
+from agent.sessions.store import LONGER_PREFIX, SessionFolder, SessionStore, is_short_for
 from agent.sessions.views.session_summary import RunRecord, SessionRecord, read_all_runs, read_head, read_session
 from agent.sessions.views.titles import session_title
 from agent.vocabulary.errors import InputError
@@ -212,11 +212,11 @@ def _ids_in_summary(folder: SessionFolder, prefix: str) -> list[str]:
             return []
     except OSError:
         pass
-    return [run.run_id for run in read_session(folder).runs if run.run_id.startswith(prefix)]
+    return [run.run_id for run in read_session(folder).runs if is_short_for(prefix, run.run_id)]
 
 
 def _ids_in_log(folder: SessionFolder, prefix: str) -> Iterator[str]:
-    return (line.run_id for line in read_lines(folder.events) if line.run_id.startswith(prefix))
+    return (line.run_id for line in read_lines(folder.events) if is_short_for(prefix, line.run_id))
 
 
 def run_status(run: RunRef, subtype: str) -> str:

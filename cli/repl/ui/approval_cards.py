@@ -1,23 +1,17 @@
 """Approvals and questions as cards: shown one at a time, answerable only after they were visible for a moment."""
 
 import asyncio
+import re
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from agent.protocol.commands import Answer, AnswerQuestion, ResolveApproval
 from agent.protocol.events import ApprovalRequested, ApprovalResolved, Envelope, QuestionAnswered, QuestionAsked
 from agent.vocabulary.plan import LEAD
-from cli.run.terminal_approvals import (
-    InputRequest,
-    approval_lines,
-    can_store_rule,
-    parse_choice,
-    question_lines,
-    request_id,
-    rule_text,
-)
-from cli.screen.colors import Paint, wrap, wrap_lines
+from cli.run.terminal_approvals import parse_choice, request_id
+from cli.screen.cards import COMMAND_TOOL, CardRenderer, InputRequest, can_store_rule, join_keys, rule_text
+from cli.screen.colors import Paint, clip_line, wrap
 from tooling.contract.action import Scope
 
 # Longer than the pause between two keystrokes of a user who is typing.
@@ -25,6 +19,7 @@ MIN_SEEN_S = 0.4
 FOCUS_HINT = "press Tab to answer"
 QUESTION_HINT = "type a number or your own answer"
 DENY_HINT = "[n] no"
+_KEY = re.compile(r"\[\w\]")
 _SCOPES: dict[str, Scope] = {"y": "once", "r": "run", "p": "project", "a": "always"}
 
 
@@ -35,15 +30,15 @@ class ApprovalCards:
         self,
         *,
         send: Callable[[Answer], bool],
-        write: Callable[[str], None],
+        show: Callable[[Sequence[str]], None],
         paint: Paint,
-        width: Callable[[], int] = lambda: 80,
+        size: Callable[[], tuple[int, int]] = lambda: (80, 24),
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._send = send
-        self._write = write
+        self._show = show
         self._paint = paint
-        self._width = width
+        self._size = size
         self._now = now
         self._queue: deque[tuple[str, InputRequest]] = deque()
         self._drawn_at: float | None = None
@@ -168,10 +163,28 @@ class ApprovalCards:
         elif isinstance(request, QuestionAsked):
             text = f"{QUESTION_HINT}{more}"
         else:
-            lasting = " [p] this folder [a] always" if can_store_rule(request) else ""
-            edit = " [e] edit" if request.tool == "run_command" else ""
-            text = f"[y] once [r] this run{lasting}{edit} {DENY_HINT} [w] say why not{more}"
+            return _key_lines([*self._keys(request), *([more.strip()] if more else [])], width, self._paint)
         return [self._paint("strong", line) for line in wrap(text, width)]
+
+    def full_text(self) -> str:
+        """Return everything about the current approval, for a pager; empty if there is none."""
+        request = self.current
+        return self._card().full_text(request) if isinstance(request, ApprovalRequested) else ""
+
+    def _card(self) -> CardRenderer:
+        columns, rows = self._size()
+        return CardRenderer(paint=self._paint, width=columns, rows=rows)
+
+    def _keys(self, request: ApprovalRequested) -> list[str]:
+        return [
+            "[y] once",
+            "[r] this run",
+            *(["[p] this folder", "[a] always"] if can_store_rule(request) else []),
+            *(["[e] edit"] if request.tool == COMMAND_TOOL else []),
+            DENY_HINT,
+            "[w] say why not",
+            *(["[v] view all"] if self._card().is_folded(request) else []),
+        ]
 
     def _resolve(self, answer: Answer) -> bool:
         own = self._own_questions.get(answer.question_id) if isinstance(answer, AnswerQuestion) else None
@@ -193,15 +206,14 @@ class ApprovalCards:
         if not self._queue:
             return
         step, request = self._queue[0]
-        head, *rest = question_lines(request) if isinstance(request, QuestionAsked) else approval_lines(request)
-        lasting = _rule_lines(request) if isinstance(request, ApprovalRequested) else []
-        # Complete and in the scrollback: what the user decides on is never clipped and remains readable.
-        titles = [f"{step}: {head}" if step else head]
-        if isinstance(request, QuestionAsked):
-            # Prose is wrapped at word boundaries; commands are shown verbatim.
-            titles, rest = wrap_lines(titles[0], self._width()), wrap_lines("\n".join(rest), self._width())
-        self._write("\n".join([*(self._paint("warn", title) for title in titles), *rest, *lasting]) + "\n")
+        lasting = _rule_lines(request, self._paint) if isinstance(request, ApprovalRequested) else []
+        # In the scrollback, where it remains readable.
+        self._show([*self._card().lines(request, step=step), *lasting])
 
 
-def _rule_lines(request: ApprovalRequested) -> list[str]:
-    return [f"  [p] and [a] save the rule {rule_text(request)}"] if can_store_rule(request) else []
+def _rule_lines(request: ApprovalRequested, paint: Paint) -> list[str]:
+    return [paint("quiet", f"  [p] and [a] save the rule {rule_text(request)}")] if can_store_rule(request) else []
+
+
+def _key_lines(keys: Sequence[str], width: int, paint: Paint) -> list[str]:
+    return [_KEY.sub(lambda key: paint("strong", key[0]), clip_line(line, width)) for line in join_keys(keys, width)]

@@ -63,6 +63,10 @@ def _bind_cards(keys: KeyBindings, repl: "Repl", ui: "Tui") -> None:
     def _quit(event: KeyPressEvent) -> None:
         repl.exit()
 
+    @keys.add("v", filter=on_card, eager=True)
+    def _view(event: KeyPressEvent) -> None:
+        ui.view_card()
+
     can_mark = Condition(lambda: ui.focus.can_mark and not ui.picker.is_open)
     for key, step in _ARROWS.items():
 
@@ -85,7 +89,7 @@ def _bind_cards(keys: KeyBindings, repl: "Repl", ui: "Tui") -> None:
         if event.data.isprintable():
             ui.buffer.insert_text(event.data)
 
-    for key in (*_ANSWERS, "e", "w", "enter"):
+    for key in (*_ANSWERS, "e", "w", "v", "enter"):
         keys.add(key, filter=not_meant, eager=True)(_typing)
     # Arrow keys that arrive together are held down.
     for key in _ARROWS:

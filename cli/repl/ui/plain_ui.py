@@ -27,17 +27,16 @@ from cli.repl.slash_commands import Candidate
 from cli.repl.ui.notifications import notification_for
 from cli.run.terminal_approvals import (
     PASTE_NOTICE,
-    InputRequest,
+    VIEW_KEY,
     answer_prompt,
-    approval_lines,
     edit_prompt,
     is_pasted,
     parse_answer,
-    question_lines,
     request_id,
 )
 from cli.screen.ascii_fallback import supports_unicode, to_ascii
-from cli.screen.colors import to_single_line
+from cli.screen.cards import CardRenderer, InputRequest
+from cli.screen.colors import Paint, to_single_line
 from cli.screen.plan_view import PlanView
 from cli.screen.sanitize import sanitize
 from cli.screen.transcript import Transcript
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
     from cli.repl.repl import Repl
 
 _PROMPT = "> "
-_COLUMNS = 80
+_COLUMNS, _ROWS = 80, 24
 _MAX_LISTED = 20
 _MAX_LINE_BYTES = 65_536
 
@@ -64,6 +63,7 @@ class PlainUi:
         )
         self._requests: deque[InputRequest] = deque()
         self._own_questions: dict[str, asyncio.Future[str]] = {}
+        self._card = CardRenderer(paint=Paint(has_color=False), width=_COLUMNS, rows=_ROWS)
         self._is_editing = False
         self._is_prompted = False
         self._is_line_above = False
@@ -229,6 +229,9 @@ class PlainUi:
             self.print_line(PASTE_NOTICE)
             self._show_first()
             return
+        if line.lower() == VIEW_KEY and isinstance(request, ApprovalRequested) and not self._is_editing:
+            self._write(self._card.full_text(request) + answer_prompt(request))
+            return
         answer = parse_answer(request, line, is_edited=self._is_editing)
         self._is_editing = answer is None
         if answer is None:
@@ -258,10 +261,10 @@ class PlainUi:
             self.show_ready()
             return
         request = self._requests[0]
-        lines = question_lines(request) if isinstance(request, QuestionAsked) else approval_lines(request)
         # Input typed before the question was visible cannot be meant as its answer.
         termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
-        self._write("\n" + "\n".join(lines) + "\n" + answer_prompt(request))
+        prompt = answer_prompt(request, is_folded=self._card.is_folded(request))
+        self._write("\n" + "\n".join(self._card.lines(request)) + "\n" + prompt)
         self._is_prompted = True
 
     def _prompt(self) -> None:

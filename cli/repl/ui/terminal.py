@@ -73,6 +73,10 @@ class Terminal:
         return self._output.window_size().columns
 
     @property
+    def rows(self) -> int:
+        return self._output.window_size().rows
+
+    @property
     def is_external_running(self) -> bool:
         """Whether an external program owns the terminal."""
         return self._is_external_running

@@ -46,6 +46,8 @@ SEARCH_TITLE = "search history"
 WORKING, NEEDS_ANSWER = "working", "needs an answer"
 _FOLD_RULE = "─" * 8
 _DOUBLE_ESCAPE_S = 1.0
+_MIN_ROWS_FOR_RULE = 8
+_RULE = "─"
 
 
 class Tui:
@@ -96,7 +98,10 @@ class Tui:
             environ=state.environ, folder=state.cwd.name, is_wanted=settings.settings.terminal_title
         )
         self.cards = ApprovalCards(
-            send=repl.queue.send, write=self.terminal.print, paint=paint, width=lambda: self.terminal.columns
+            send=repl.queue.send,
+            show=self._show_card,
+            paint=paint,
+            size=lambda: (self.terminal.columns, self.terminal.rows),
         )
         self.picker = Picker(buffer=self.buffer, paint=paint, refresh=self.terminal.refresh)
         self.focus = InputFocus(
@@ -311,6 +316,11 @@ class Tui:
         if parts:
             self._repl.spawn(self.run_external(lambda: self._repl.programs.open_pager("\n".join(parts))))
 
+    def view_card(self) -> None:
+        """Show everything about the approval in a pager; the card stays."""
+        if self.cards.is_ready and (text := self.cards.full_text()):
+            self._repl.spawn(self.run_external(lambda: self._repl.programs.open_pager(text)))
+
     def open_editor(self) -> None:
         """Open the prompt's text in the user's editor."""
         self._repl.spawn(self._edit())
@@ -323,6 +333,9 @@ class Tui:
             self.buffer.text = edited[0]
             self.buffer.cursor_position = len(edited[0])
 
+    def _show_card(self, lines: Sequence[str]) -> None:
+        self._transcript.show_card(lines)
+
     def _on_drawn(self) -> None:
         self.cards.mark_drawn()
         activity = NEEDS_ANSWER if self.cards.current else WORKING if self._repl.queue.is_busy else ""
@@ -332,11 +345,23 @@ class Tui:
         return command.complete(self._repl, words) if command.complete else ()
 
     def _live_lines(self, width: int, height: int) -> list[str]:
+        """Return the live lines: a blank line, answer, steps, the keys of a card, and the rule above the prompt.
+
+        The blank line and the rule are drawn here and not by the prompt: however a resized window wraps them, they
+        are below the parked cursor, and no finished line is erased with them.
+        """
+        if height < _MIN_ROWS_FOR_RULE:
+            return self._running_lines(width, height)
+        running = self._running_lines(width, height - 2)
+        return ["", *running, self._paint("quiet", _RULE * width)]
+
+    def _running_lines(self, width: int, height: int) -> list[str]:
         card = self.picker.lines(width, height) if self.picker.is_open else self.focus.lines(width)
         below = card if self.picker.is_open else [*self._repl.asides.lines(width), *card][:height]
-        answer = self._transcript.partial_answer_lines(width, (height - len(below)) // 2)
-        steps = self._live_area.lines(width, max(0, height - len(below) - len(answer)))
-        return [*answer, *steps, *below]
+        gap = [""] if below and height >= _MIN_ROWS_FOR_RULE else []
+        answer = self._transcript.partial_answer_lines(width, (height - len(below)) // 2 - len(gap))
+        steps = self._live_area.lines(width, max(0, height - len(below) - len(answer) - len(gap)))
+        return [*answer, *steps, *(gap if answer or steps else []), *below]
 
     def _status(self, width: int) -> str:
         queued = f" · {len(self._repl.queue.pending)} queued" if self._repl.queue.pending else ""

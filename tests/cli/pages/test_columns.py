@@ -1,5 +1,6 @@
 """Tables fit any terminal, whatever their cells contain; ages, sizes and durations are formatted."""
 
+import re
 from datetime import UTC, datetime
 
 import pytest
@@ -10,7 +11,8 @@ from rich.cells import cell_len
 from agent.vocabulary.errors import UsageError
 from cli.durations import parse_days
 from cli.pages.columns import Column, render_rows, render_table
-from cli.pages.pages import format_age, format_size, indent_lines, one_line
+from cli.pages.pages import format_age, format_size, indent_lines, one_line, short_ids
+from cli.screen.colors import Paint
 
 CELLS = st.lists(st.text(max_size=60), min_size=3, max_size=3)
 COLUMNS = st.lists(
@@ -103,3 +105,21 @@ def test_text_without_enough_room_goes_on_its_own_line() -> None:
         "    Show or set what a run may cost.",
     ]
     assert render_rows([("ok", "a text of some length")], None) == ["ok  a text of some length"]
+
+
+def test_headers_and_cells_are_colored_without_changing_the_columns() -> None:
+    columns = [
+        Column(header="ID", cells=["a", "bb"], tone="accent"),
+        Column(header="STATUS", cells=["success", "error_task"], tones=["good", "bad"]),
+        Column(header="TITLE", cells=["one", "a longer title than there is room for"], min_width=8),
+    ]
+    plain, colored = (render_table(columns, 30, Paint(has_color=has_color)) for has_color in (False, True))
+    assert plain == render_table(columns, 30)
+    assert [re.sub(r"\x1b\[\d*m", "", line) for line in colored] == plain
+    assert colored[1].startswith("\x1b[36ma   \x1b[0m\x1b[32msuccess") and "\x1b[31merror_task" in colored[2]
+
+
+def test_ids_are_short_where_that_is_unique() -> None:
+    one, same_end, named = "run-20260101000000-abcdef", "run-20270101000000-abcdef", "my-work"
+    assert short_ids([one, one, "20260101-000000-012345", named]) == ["abcdef", "abcdef", "012345", named]
+    assert short_ids([one, same_end]) == [one, same_end]

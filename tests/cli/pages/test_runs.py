@@ -10,6 +10,7 @@ import pytest
 from cli.pages.run_pages import FULL_OUTPUT_IN
 from cli.pages.run_stream import NO_RESULT
 from tests.agent.sessions.past_runs import completed_run, run_start, write_run
+from tests.cli.repl.terminal_session import TerminalSession
 from tests.cli.run.test_interruptions import start_run, wait_result, wait_until
 from tests.cli.terminal_user import User, composer_reply, event_types, one_step, plan, step, step_call, step_reply
 
@@ -153,3 +154,22 @@ def test_control_characters_in_a_log_are_not_printed(user: User) -> None:
     for words in (("runs", "show", "last"), ("runs", "list"), ("sessions", "show", "s"), ("sessions", "export", "s")):
         shown = user.agent(*words).stdout
         assert not set("\x1b\x9b\x07") & set(shown), words
+
+
+def test_a_list_on_a_terminal_has_colors_and_short_ids_that_other_commands_accept(user: User, project: Path) -> None:
+    run = run_script(user, project, *one_step(step_reply("s1", "done")))
+    session = json.loads(user.agent("runs", "show", run, "--json").stdout)["session_id"]
+    colored = TerminalSession(user, "runs", "list", NO_COLOR="")
+    colored.wait_exit()
+    assert f"\x1b[36m{run[-6:]}".encode() in colored.raw_output and run not in colored.full_text()
+    plain = TerminalSession(user, "runs", "list")
+    plain.wait_exit()
+    assert b"\x1b" not in plain.raw_output and run[-6:] in plain.full_text()
+    # A pipe gets complete ids.
+    piped = user.agent("runs", "list").stdout
+    assert run in piped and session in piped and "\x1b" not in piped
+    assert run in user.agent("runs", "show", run[-6:]).stdout
+    assert session in user.agent("sessions", "show", session[-6:]).stdout
+    doctor = TerminalSession(user, "doctor", NO_COLOR="")
+    doctor.wait_exit()
+    assert b"\x1b[32mok\x1b[0m  python" in doctor.raw_output

@@ -7,9 +7,9 @@ from pathlib import Path
 from agent.protocol.events import Envelope
 from agent.sessions.store import SessionStore
 from agent.vocabulary.plan import PlanStep
+from cli.external_programs import ExternalPrograms
 from cli.pages.session_changes import undo_changes
 from cli.repl.commands.builtin import COMMANDS
-from cli.repl.external_programs import ExternalPrograms
 from cli.repl.repl import Repl
 from cli.repl.slash_commands import Candidate
 from cli.repl.state import ReplState

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from cli.repl.external_programs import editor_failed
+from cli.external_programs import editor_failed
 from cli.repl.repl import SHELL_OUTPUT_NOTE
 from cli.repl.ui.approval_cards import DENY_HINT, QUESTION_HINT
 from cli.repl.ui.input_focus import WRITING_HINTS

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent.config.user_dirs import os_environ
-from cli.repl.external_programs import ExternalPrograms
+from cli.external_programs import ExternalPrograms
 from cli.repl.ui.completion import FileIndex
 from tests.cli.terminal_user import User
 from tests.programs import needs

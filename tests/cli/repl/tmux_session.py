@@ -33,7 +33,9 @@ class TmuxSession:
 
     def full_text(self) -> str:
         """Return scrollback and window, with wrapped lines joined."""
-        return self._tmux("capture-pane", "-p", "-J", "-t", "t", "-S", "-5000").rstrip()
+        shown = self._tmux("capture-pane", "-p", "-J", "-t", "t", "-S", "-5000")
+        # The cell of a drawn cursor is a blank.
+        return "\n".join(line.rstrip() for line in shown.splitlines()).rstrip()
 
     def wait_for(self, text: str, *, times: int = 1) -> str:
         deadline = time.monotonic() + TIMEOUT_S

@@ -3,6 +3,7 @@
 import json
 import time
 from dataclasses import replace
+from datetime import datetime
 
 import pytest
 
@@ -268,3 +269,41 @@ def test_a_command_that_a_rule_denies_shows_no_question(user: User) -> None:
     code, screen = run_push(user, "--deny", "git push").wait_exit()
     assert code == 57
     assert "denied by a rule" in screen and "[y] once" not in screen
+
+
+def test_a_long_file_can_be_viewed_before_it_is_allowed(user: User) -> None:
+    project = user.home / "project"
+    project.mkdir()
+    content = "".join(f"line {number}\n" for number in range(1, 301))
+    model = user.script(
+        *one_step(step_call("s1", "write_file", path="big.txt", content=content), step_reply("s1", "written"))
+    )
+    paging = replace(user, environ={"PAGER": "sh -c 'cat > ../pager.txt'"})
+    terminal = PtyTerminal(paging, "run", "x", "--model", model, "-C", str(project))
+    card = terminal.wait_for("[v] view all")
+    assert "1 + line 1" in card and "300 + line 300" in card and "150 + line 150" not in card
+    terminal.wait_for("[n] no")
+    terminal.send_line("v")
+    terminal.wait_for("[n] no")
+    assert "+ line 150\n" in (user.home / "pager.txt").read_text()
+    terminal.send_line("y")
+    assert terminal.wait_exit()[0] == 0
+    assert (project / "big.txt").read_text() == content
+
+
+def test_the_time_that_the_user_takes_is_not_the_steps(user: User) -> None:
+    terminal = run_push(user)
+    terminal.wait_for("[y] once")
+    time.sleep(1)
+    terminal.send_line("y")
+    terminal.wait_exit()
+    (log,) = user.data.glob("sessions/*/events.jsonl")
+    events = {event["type"]: event for event in map(json.loads, log.read_text().splitlines())}
+
+    def at(name: str) -> float:
+        return datetime.fromisoformat(events[name]["ts"]).timestamp()
+
+    thought = at("approval.resolved") - at("approval.requested")
+    worked = at("step.completed") - at("step.started") - thought
+    assert thought > 0.9
+    assert events["step.completed"]["elapsed_ms"] / 1000 < worked + 0.2

@@ -4,13 +4,16 @@ import pytest
 
 from agent.protocol.events import ApprovalRequested
 from cli.escape_command import size_note
-from cli.run.terminal_approvals import answer_prompt, approval_lines
+from cli.run.terminal_approvals import answer_prompt
+from cli.screen.cards import CardRenderer
+from cli.screen.colors import Paint
 
 REQUEST = {"approval_id": "1", "cwd": "/w", "reason": "it publishes", "tool": "run_command"}
 
 
 def lines_of(command: str, rule: str = "") -> list[str]:
-    return approval_lines(ApprovalRequested(command=command, rule=rule, **REQUEST))
+    card = CardRenderer(paint=Paint(has_color=False), width=80, rows=24)
+    return card.lines(ApprovalRequested(command=command, rule=rule, **REQUEST))
 
 
 @pytest.mark.parametrize(

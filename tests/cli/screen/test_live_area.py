@@ -6,11 +6,14 @@ from rich.cells import cell_len
 
 from agent.protocol.events import (
     ApprovalRequested,
+    ApprovalResolved,
     BudgetSpent,
     Envelope,
     Event,
     MessageAdded,
     PlanUpdated,
+    QuestionAnswered,
+    QuestionAsked,
     RunCompleted,
     RunStarted,
     StepCompleted,
@@ -131,3 +134,47 @@ def test_no_title_or_output_makes_the_area_larger_than_the_window(
     assert len(lines) <= height
     assert all(cell_len(line) <= width for line in lines)
     assert not any(mark in line for line in lines for mark in "\n\r\x1b\t")
+
+
+def test_the_clock_of_a_step_stops_while_the_user_thinks() -> None:
+    clock = [0.0]
+    live = LiveArea(paint=Paint(has_color=False), now=lambda: clock[0])
+
+    def at(seconds: float, event: Event, step: str | None) -> str:
+        clock[0] = seconds
+        live.on_event(envelope(event, step))
+        return live.lines(80, 10)[0] if live.lines(80, 10) else ""
+
+    asked = ApprovalRequested(approval_id="1", command="x", cwd="/", reason="", rule="")
+    question = QuestionAsked(question_id="q", question="Which?")
+    at(0, STARTED, None)
+    for step in ("a", LEAD):
+        started = clock[0]
+        at(started, StepStarted(title="Work"), step)
+        assert "Work 2.0s" in at(started + 2, asked, step) or step == LEAD
+        clock[0] = started + 1000
+        assert " 2.0s │ waiting for you" in live.lines(80, 10)[0]
+        # Both must be answered.
+        at(started + 1500, question, step)
+        assert " 2.0s" in at(started + 2000, ApprovalResolved(approval_id="1", decision="allow", by="person"), step)
+        at(started + 3000, QuestionAnswered(question_id="q", answer="this"), step)
+        assert " 5.0s" in at(started + 3003, BudgetSpent(usage=Usage(), cost_usd=None), step)
+        at(started + 3003, StepCompleted(status="ok", summary=""), step)
+
+
+def test_many_running_steps_leave_half_of_a_small_window_to_what_was_done() -> None:
+    names = [f"s{number}" for number in range(24)]
+    running = [(StepStarted(title="Look"), name) for name in names]
+    lines = area((STARTED, None), (plan(*names), None), *running).lines(80, 20)
+    assert len(lines) <= 11
+    assert lines[-2:] == ["… and 16 more steps", "  0/24 steps · 12s"]
+
+
+def test_ids_and_titles_of_running_steps_are_in_columns() -> None:
+    lines = area(
+        (STARTED, None),
+        (plan("a", "check"), None),
+        (StepStarted(title="One"), "a"),
+        (StepStarted(title="Two"), "check"),
+    ).lines(80, 10)
+    assert lines[0].index("One") == lines[1].index("Two")

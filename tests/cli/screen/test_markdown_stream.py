@@ -83,10 +83,10 @@ def test_color_does_not_change_the_text(theme: str) -> None:
 def test_indented_blocks_stay_with_their_list_item() -> None:
     shown = render_markdown(LISTS, width=60, paint=Paint(has_color=False)).splitlines()
     assert [line for line in shown if "item" in line or "paragraph" in line or "and an end" in line] == [
-        " 1 First item",
-        "   with a second paragraph",
-        " 2 Second item",
-        "   and an end",
+        " 1. First item",
+        "    with a second paragraph",
+        " 2. Second item",
+        "    and an end",
         " • items",
     ]
 

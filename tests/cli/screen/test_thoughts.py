@@ -67,7 +67,7 @@ def test_a_finished_thought_is_one_line_and_can_be_unfolded() -> None:
     screen.show(StepStarted(title="Look"), "a")
     screen.show(thought("First I look."), "a")
     screen.show(said("So I do."), "a", at=3.2)
-    assert screen.written == ["  a: thought for 3.2s (Ctrl-O)\n"]
+    assert screen.written == ["\n  a: thought for 3.2s (Ctrl-O)\n"]
     assert [(folded.title, folded.text) for folded in screen.transcript.folded] == [
         ("a: thought for 3.2s", "First I look.")
     ]
@@ -86,7 +86,7 @@ def test_thoughts_of_parallel_steps_end_on_their_own() -> None:
     screen.show(thought("one"), "a")
     screen.show(thought("two"), "b", at=1.0)
     screen.show(CALL, "a", at=4.0)
-    assert screen.written == ["  a: thought for 4.0s (Ctrl-O)\n"]
+    assert screen.written == ["\n  a: thought for 4.0s (Ctrl-O)\n"]
     assert [line.strip() for line in screen.live.lines(40, 5)][:1] == ["two"]
 
 

@@ -61,7 +61,7 @@ def run_completed(result: str, **more: object) -> RunCompleted:
 def test_a_plan_is_drawn_once_it_is_complete() -> None:
     streaming = replace(plan("a"), reason="streaming")
     text = render((streaming, None), (replace(plan("a", "b", revision=2), reason="complete"), None))
-    assert text.splitlines() == ["1 ┌ ● a  Title a", "  └ ○ b  Title b"]
+    assert text.splitlines() == ["", "1 ┌ ● a  Title a", "  └ ○ b  Title b"]
 
 
 def test_a_revised_plan_is_drawn_with_its_changes() -> None:
@@ -75,14 +75,14 @@ def test_a_command_is_followed_by_the_end_of_its_output() -> None:
     call = ToolStarted(tool_id="1", name="run_command", input={"command": "make  test"})
     end = ToolCompleted(tool_id="1", name="run_command", status="ok", exit_code=0, output=LONG)
     assert render((call, "a"), (end, "a")) == (
-        "  a $ make test\n      … 7 lines above (Ctrl-O)\n      line 7\n      line 8\n      line 9\n"
+        "\n• a $ make test\n    … 7 lines above (Ctrl-O)\n    line 7\n    line 8\n    line 9\n"
     )
 
 
 def test_a_failed_call_shows_its_status_and_output() -> None:
     call = ToolStarted(tool_id="1", name="read_file", input={"path": "x"})
     end = ToolCompleted(tool_id="1", name="read_file", status="error", exit_code=1, output="no such file")
-    assert render((call, "a"), (end, "a")) == "  a read_file x  [error, exit 1]\n      no such file\n"
+    assert render((call, "a"), (end, "a")) == "\n• a read_file x  [error, exit 1]\n    no such file\n"
 
 
 def file_change(path: str, diff: str = "--- a\n+++ b\n@@ -1 +1 @@\n-x\n+y\n") -> FileChange:
@@ -100,40 +100,39 @@ def edit(name: str, *changes: FileChange, path: str = "a.py") -> tuple[tuple[Eve
 
 def test_a_diff_is_shown_below_its_call() -> None:
     assert render(*edit("a", file_change("a.py"))).splitlines() == [
-        "  a edit_file a.py  +1 -1",
-        "      @@ -1 +1 @@",
-        "      -x",
-        "      +y",
+        "",
+        "• a edit_file a.py  +1 -1",
+        "    1 - x",
+        "    1 + y",
     ]
 
 
 def test_a_call_that_changed_several_files_names_each() -> None:
-    one = "@@ -1 +1 @@\n+y\n"
+    one = "@@ -0,0 +1 @@\n+y\n"
     assert render(*edit("a", file_change("a.py", one), file_change("b.py", one))).splitlines() == [
-        "  a edit_file a.py",
+        "",
+        "• a edit_file a.py",
         "    a.py  +1 -1",
-        "      @@ -1 +1 @@",
-        "      +y",
+        "    1 + y",
         "    b.py  +1 -1",
-        "      @@ -1 +1 @@",
-        "      +y",
+        "    1 + y",
     ]
 
 
 def test_a_diff_is_not_shown_below_the_call_of_another_step() -> None:
     (started, files, done), (other, _, other_done) = edit("a", file_change("a.py")), edit("b", path="b.py")
     text = render(started, other, files, other_done, done)
-    assert text.index("  b edit_file b.py\n") < text.index("  a edit_file a.py  +1 -1\n") < text.index("      +y\n")
+    assert text.index("• b edit_file b.py\n") < text.index("• a edit_file a.py  +1 -1\n") < text.index("    1 + y\n")
 
 
 def test_changes_without_a_call_are_shown_above_the_end_of_the_step() -> None:
     end = StepCompleted(status="ok", summary="", elapsed_ms=10)
     text = render((plan("a", "b"), None), (FilesChanged(changes=(file_change("a.py"),)), "a"), (end, "a"))
-    assert text.splitlines()[2:] == [
+    assert text.splitlines()[3:] == [
+        "",
         "    a.py  +1 -1",
-        "      @@ -1 +1 @@",
-        "      -x",
-        "      +y",
+        "    1 - x",
+        "    1 + y",
         "✓ a Title a (0.0s)",
     ]
 
@@ -141,12 +140,12 @@ def test_changes_without_a_call_are_shown_above_the_end_of_the_step() -> None:
 def test_output_and_diffs_preserve_their_columns() -> None:
     end = ToolCompleted(tool_id="1", name="run_command", status="ok", exit_code=0, output="id  name\n1   Ada\n\tend")
     text = render((end, "a"), *edit("a", file_change("a.py", "@@ -1 +1 @@\n+    x = 1")))
-    assert "      id  name\n      1   Ada\n              end\n" in text and "      +    x = 1\n" in text
+    assert "    id  name\n    1   Ada\n            end\n" in text and "    1 +     x = 1\n" in text
 
 
 def test_a_single_remaining_line_is_not_folded() -> None:
     end = ToolCompleted(tool_id="1", name="run_command", status="ok", exit_code=0, output="1\n2\n3\n4")
-    assert render((end, "a")).splitlines()[1:] == ["      1", "      2", "      3", "      4"]
+    assert render((end, "a")).splitlines()[2:] == ["    1", "    2", "    3", "    4"]
 
 
 def test_a_finished_step_shows_its_numbers_and_a_failed_one_the_reason() -> None:
@@ -154,17 +153,21 @@ def test_a_finished_step_shows_its_numbers_and_a_failed_one_the_reason() -> None
         status="ok", summary="", usage=Usage(input_tokens=1200), cost_usd=0.03, elapsed_ms=1500, verified=True
     )
     bad = StepCompleted(status="error", summary="no such host", elapsed_ms=10)
-    assert render((plan("a", "b"), None), (good, "a"), (bad, "b")).splitlines()[2:] == [
-        "✓ a Title a (1.5s, 1.2k tokens, $0.03, verified)",
-        "✗ b Title b (error, 0.0s): no such host",
+    assert render((plan("a", "b"), None), (good, "a"), (bad, "b")).splitlines()[3:] == [
+        "",
+        "✓ a Title a (1.5s, verified, 1.2k tokens, $0.03)",
+        "",
+        "✗ b Title b (error, 0.0s)",
+        "    no such host",
     ]
 
 
 def test_a_long_line_is_wrapped_with_an_indent() -> None:
     bad = StepCompleted(status="error", summary="no such host was found", elapsed_ms=10)
-    assert render((plan("a"), None), (bad, "a"), width=30).splitlines()[1:] == [
-        "✗ a Title a (error, 0.0s):",
-        "  no such host was found",
+    assert render((plan("a"), None), (bad, "a"), width=24).splitlines()[3:] == [
+        "✗ a Title a (error)",
+        "    no such host was",
+        "        found",
     ]
 
 
@@ -236,7 +239,7 @@ def test_a_decision_is_attributed_to_the_user_or_to_its_rule() -> None:
     decided = [ApprovalResolved(approval_id="1", decision=decision, by="person") for decision in ("allow", "deny")]
     by_rule = ApprovalResolved(approval_id="1", decision="deny", by="a rule")
     text = render(*((event, "a") for event in (*decided, by_rule)))
-    assert text.splitlines() == ["  a: you allowed it", "  a: you declined", "  a: denied by a rule"]
+    assert text.splitlines() == ["", "  a: you allowed it", "  a: you declined", "  a: denied by a rule"]
 
 
 def test_warnings_and_errors_are_wrapped_not_cut() -> None:
@@ -308,7 +311,7 @@ def test_the_calls_of_the_lead_have_no_step_and_no_indent() -> None:
     )
     allowed = ApprovalResolved(approval_id="1", decision="allow", by="person")
     text = render((LEAD_PLAN, None), LEAD_STARTED, (said, LEAD), (call, LEAD), (allowed, LEAD), (end, LEAD))
-    assert text == "\nLet me look.\n\n  you allowed it\n$ ls\n      a.txt\n"
+    assert text == "\nLet me look.\n\n  you allowed it\n\n• $ ls\n    a.txt\n"
 
 
 def test_steps_that_the_lead_hands_out_are_drawn_and_counted_without_it() -> None:
@@ -326,7 +329,7 @@ def test_steps_that_the_lead_hands_out_are_drawn_and_counted_without_it() -> Non
         (run_completed("Done.", steps=StepCounts(ok=3), duration_ms=400), None),
     )
     assert text == (
-        "1 ┌ ● a  Title a\n  └ ○ b  Title b\n✓ a Title a (0.0s)\n✓ b Title b (0.0s)\n\nDone.\n\n· 0.4s · 2 ok\n"
+        "\n1 ┌ ● a  Title a\n  └ ○ b  Title b\n\n✓ a Title a (0.0s)\n✓ b Title b (0.0s)\n\nDone.\n\n· 0.4s · 2 ok\n"
     )
 
 

@@ -1,6 +1,7 @@
 """ApprovalCards: shown in order, and answered only by keys pressed after they were visible."""
 
 import asyncio
+from collections.abc import Sequence
 
 from agent.protocol.commands import Answer, AnswerQuestion, ResolveApproval
 from agent.protocol.events import ApprovalRequested, ApprovalResolved, Event, QuestionAsked
@@ -17,7 +18,7 @@ class CardsHarness:
         self.sent: list[Answer] = []
         self.written: list[str] = []
         self.cards = ApprovalCards(
-            send=self._send, write=self.written.append, paint=Paint(has_color=False), now=lambda: self.time
+            send=self._send, show=self._show, paint=Paint(has_color=False), now=lambda: self.time
         )
 
     def receive(self, *events: Event, is_typing: bool = False) -> "CardsHarness":
@@ -29,6 +30,9 @@ class CardsHarness:
         self.cards.mark_drawn()
         self.time += 1
         return self
+
+    def _show(self, lines: Sequence[str]) -> None:
+        self.written.append("\n".join(lines) + "\n")
 
     def _send(self, answer: Answer) -> bool:
         self.sent.append(answer)

@@ -188,3 +188,25 @@ def test_an_edited_command_has_no_invisible_characters(open_terminal: OpenTermin
     terminal.wait_for("that was it")
     outputs = [str(event["output"]) for event in events(terminal) if event["type"] == "tool.completed"]
     assert PUSH in outputs[0]
+
+
+def test_a_long_file_can_be_read_completely_before_it_is_allowed(open_terminal: OpenTerminal) -> None:
+    content = "".join(f"line {number}\n" for number in range(1, 301))
+    replies = one_step(step_call("s1", "write_file", path="big.txt", content=content), step_reply("s1", "written"))
+    terminal = open_terminal(*replies, PAGER="sh -c 'cat > pager.txt; echo READ'", AGENT_APPROVAL_MODE="ask")
+    terminal.send_line("write it")
+    terminal.wait_for("[v] view all")
+    shown = terminal.pause()
+    assert "1 + line 1\n" in shown and "300 + line 300\n" in shown and "150 + line 150" not in shown
+    terminal.send("v")
+    terminal.wait_for("READ")
+    seen = (terminal.folder / "pager.txt").read_text()
+    assert all(f"+ line {number}\n" in seen for number in range(1, 301))
+    # The card is still there, and takes the answer.
+    terminal.wait_until(lambda: DENY_HINT in terminal.window_text(), "the keys of the card")
+    assert decisions(terminal) == []
+    terminal.send("y")
+    wait_decision(terminal, "allow")
+    # Its diff was in the card.
+    ended = terminal.wait_for("• s1 write_file big.txt  +300 -0")
+    assert ended.count("300 + line 300\n") == 1

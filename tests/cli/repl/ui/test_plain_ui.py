@@ -32,9 +32,11 @@ def test_a_request_is_answered_in_lines_and_the_prompt_returns(open_terminal: Op
     shown = terminal.wait_for("2 ok\n>")
     assert re.sub(r"\d\.\ds", "0.0s", shown).splitlines()[1:] == [
         "> go",
+        "",
         "1 ─ ● a  Title of a",
         "2 ─ ● b  Title of b  ← a",
         "a: Title of a",
+        "",
         "✓ a Title of a (0.0s)",
         "b: Title of b",
         "✓ b Title of b (0.0s)",
@@ -63,15 +65,16 @@ def test_output_changes_and_exit_codes_of_commands_are_printed(open_terminal: Op
     terminal.wait_for("\n>")
     send_line(terminal, "go")
     shown = terminal.wait_for("1 ok\n>")
-    assert re.sub(r"\d\.\ds", "0.0s", shown).splitlines()[4:] == [
-        "  s1 $ seq 9; exit 3  [error, exit 3]",
-        "      … 6 lines above",
-        "      7",
-        "      8",
-        "      9",
-        "  s1 write_file x.txt  +1 -0",
-        "      @@ -0,0 +1,1 @@",
-        "      +new",
+    assert re.sub(r"\d\.\ds", "0.0s", shown).splitlines()[5:] == [
+        "",
+        "• s1 $ seq 9; exit 3  [error, exit 3]",
+        "    … 6 lines above",
+        "    7",
+        "    8",
+        "    9",
+        "",
+        "• s1 write_file x.txt  +1 -0",
+        "    1 + new",
         "✓ s1 Title of s1 (0.0s)",
         "",
         "Not **all** of it.",

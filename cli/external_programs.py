@@ -38,7 +38,7 @@ class ExternalPrograms:
 
     def open_pager(self, text: str) -> None:
         """Show a text in the user's pager."""
-        self._run(_split_command(self._environ.get("PAGER") or _PAGER), text.encode("utf-8", "replace"))
+        self._run(_split_command(self._environ.get("PAGER") or _PAGER), text.encode("utf-8", "replace"), LESS="-R")
 
     def edit(self, text: str) -> str:
         """Open a text in the user's editor and return the result."""
@@ -55,11 +55,12 @@ class ExternalPrograms:
         if running := self._running:
             running.terminate()
 
-    def _run(self, words: Sequence[str], stdin: bytes | None = None) -> int:
+    def _run(self, words: Sequence[str], stdin: bytes | None = None, **defaults: str) -> int:
         try:
             # The complete environment, unlike for commands of the model: the user runs these programs.
+            environ = {**defaults, **self._environ}
             self._running = subprocess.Popen(
-                words, cwd=self._cwd, stdin=subprocess.PIPE if stdin is not None else None, env=dict(self._environ)
+                words, cwd=self._cwd, stdin=subprocess.PIPE if stdin is not None else None, env=environ
             )
         except OSError as error:
             raise InputError(f"cannot start {words[0]!r}: {error.strerror}") from error

@@ -1,0 +1,97 @@
+"""The log of approvals: what was asked, what was decided and by whom, folded from the event logs."""
+
+from collections.abc import Iterator
+from itertools import chain
+
+from agent.protocol.events import ApprovalRequested, ApprovalResolved, Envelope, RuleSaved
+from agent.sessions.log.log_index import read_lines
+from agent.sessions.store import SessionFolder, SessionStore
+from agent.sessions.views.listing import newest_sessions
+from tooling.contract.fast_dataclass import dataclass
+
+_TYPES = frozenset({ApprovalRequested.type, ApprovalResolved.type, RuleSaved.type})
+UNANSWERED = "unanswered"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalRecord:
+    """One request and its decision; `saved_in` is the settings file that its rule was saved in."""
+
+    asked_at: str
+    decided_at: str | None
+    session_id: str
+    run_id: str
+    step_id: str | None
+    tool: str | None
+    command: str
+    cwd: str
+    reason: str
+    decision: str
+    by: str
+    scope: str | None
+    rule: str
+    edited_command: str | None
+    saved_in: str | None
+
+
+def approval_log(store: SessionStore, session_id: str | None = None) -> Iterator[ApprovalRecord]:
+    """Yield all approvals, newest session first and newest request first; sessions that cannot be read are skipped."""
+    folders = [store.find(session_id)] if session_id else [store.folder_for(row.id) for row in newest_sessions(store)]
+    return chain.from_iterable(map(_read_approvals, folders))
+
+
+def _read_approvals(folder: SessionFolder) -> list[ApprovalRecord]:
+    try:
+        lines = [line for line in read_lines(folder.events) if line.type in _TYPES]
+    except OSError:
+        return []
+    events = [envelope for line in lines if (envelope := line.envelope())]
+    return _fold(folder.id, events)[::-1]
+
+
+def _fold(session_id: str, envelopes: list[Envelope]) -> list[ApprovalRecord]:
+    """Return the records in log order; a request of a killed run has no decision."""
+    answers: dict[tuple[str, str], Envelope] = {}
+    saved: dict[tuple[str, str], str] = {}
+    for envelope in envelopes:
+        match envelope.event:
+            case ApprovalResolved(approval_id=asked):
+                answers[(envelope.run_id, asked)] = envelope
+            case RuleSaved(rule=rule, file=file):
+                saved[(envelope.run_id, rule)] = file
+            case _:
+                pass
+    return [
+        _record(session_id, envelope, envelope.event, answers.get((envelope.run_id, envelope.event.approval_id)), saved)
+        for envelope in envelopes
+        if isinstance(envelope.event, ApprovalRequested)
+    ]
+
+
+def _record(
+    session_id: str,
+    envelope: Envelope,
+    asked: ApprovalRequested,
+    answered: Envelope | None,
+    saved: dict[tuple[str, str], str],
+) -> ApprovalRecord:
+    answer = answered.event if answered and isinstance(answered.event, ApprovalResolved) else None
+    is_lasting = answer is not None and answer.scope in ("project", "always")
+    rules = answer.rule.split(", ") if answer and is_lasting else []
+    return ApprovalRecord(
+        asked_at=envelope.ts,
+        decided_at=answered.ts if answered else None,
+        session_id=session_id,
+        run_id=envelope.run_id,
+        step_id=envelope.step_id,
+        tool=asked.tool,
+        command=asked.command,
+        cwd=asked.cwd,
+        reason=asked.reason,
+        decision=answer.decision if answer else UNANSWERED,
+        by=answer.by if answer else "",
+        scope=answer.scope if answer else None,
+        rule=answer.rule if answer else "",
+        edited_command=answer.edited_command if answer else None,
+        saved_in=next((saved[(envelope.run_id, rule)] for rule in rules if (envelope.run_id, rule) in saved), None),
+    )

@@ -1,0 +1,133 @@
+"""Cards of approvals and questions: the exact action, why it asks, and its diff, of which a long one is folded."""
+
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import TypeAlias
+
+from rich.cells import cell_len, chop_cells
+
+from agent.protocol.events import ApprovalRequested, QuestionAsked
+from cli.escape_command import command_lines, escape, is_long_command
+from cli.screen.blocks import split_fold, wrap_hanging
+from cli.screen.colors import Paint, wrap_lines
+from cli.screen.diff import DiffLine, diff_lines
+from tooling.contract.action import Opinion
+from tooling.contract.fast_dataclass import dataclass
+
+InputRequest: TypeAlias = ApprovalRequested | QuestionAsked
+
+COMMAND_TOOL = "run_command"
+_DEFAULT_REASON = "it changes a file in your folder (--approval-mode auto-edit allows that)"
+_OPINIONS = {"allow": "looks fine.", "ask": "needs your look.", "deny": "should not run."}
+_INDENT = "    "
+# What a window holds besides the diff: the request, the reasons, the keys, the steps and the prompt.
+_OTHER_ROWS = 16
+_MIN_DIFF_ROWS, _MAX_DIFF_ROWS = 8, 40
+_TAIL_SHARE = 3
+VIEW_HINT = "[v] shows all"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardRenderer:
+    """Draws cards for a window; what is folded can be read with `full_text`."""
+
+    paint: Paint
+    width: int
+    rows: int
+
+    def lines(self, request: InputRequest, *, step: str = "") -> list[str]:
+        """Return the card; `step` is the step that asks."""
+        name = self.paint("accent", f"{escape(step)}: ") if step else ""
+        if isinstance(request, QuestionAsked):
+            first, *rest = question_lines(request, self.width - cell_len(step) - 2 if step else self.width)
+            return [name + self.paint("warn", first), *rest]
+        first, *rest = command_lines(request.command)
+        tool = "" if request.tool in (None, COMMAND_TOOL) else f"{escape(request.tool or '')} "
+        return [
+            f"{name}{self.paint('warn', 'allow this?')}  {self.paint('strong', f'{tool}{first}')}",
+            *rest,
+            *self._facts(request),
+            *self._diff_of(request),
+        ]
+
+    def full_text(self, request: ApprovalRequested) -> str:
+        """Return the complete request, for a pager."""
+        whole = [*command_lines(request.command)] if request.tool == COMMAND_TOOL else [escape(request.command)]
+        lines = [self.paint("strong", whole[0]), *whole[1:], *self._facts(request), ""]
+        return "\n".join([*lines, *self._diff(request.diff, None)]) + "\n"
+
+    def is_folded(self, request: InputRequest) -> bool:
+        """Whether the card does not show everything at once."""
+        if isinstance(request, QuestionAsked):
+            return False
+        return is_long_command(request.command) or any(VIEW_HINT in line for line in self._diff_of(request))
+
+    def _diff_of(self, request: ApprovalRequested) -> list[str]:
+        rows = min(max(self.rows - _OTHER_ROWS, _MIN_DIFF_ROWS), _MAX_DIFF_ROWS)
+        return self._diff(request.diff, rows)
+
+    def _facts(self, request: ApprovalRequested) -> list[str]:
+        reason = f"  because {escape(request.reason) or _DEFAULT_REASON}"
+        involved = [f"  it {escape(part)}" for part in request.involves or ()]
+        return [
+            self.paint("quiet", f"  in {escape(request.cwd)}"),
+            *wrap_hanging(reason, self.width, "  "),
+            *(self.paint("quiet", line) for line in involved),
+            *(wrap_hanging(opinion_text(request.opinion), self.width, "  ") if request.opinion else ()),
+        ]
+
+    def _diff(self, diff: str | None, max_rows: int | None) -> list[str]:
+        """Return the head and the tail of a diff, long lines wrapped: what the user decides on is never cut."""
+        lines = diff_lines(diff.expandtabs()) if diff else []
+        shown = [self._diff_line(line) for line in lines]
+        start, end = _hidden_lines([len(pieces) for pieces in shown], max_rows)
+        if start < end:
+            shown[start:end] = [[self.paint("quiet", f"{_INDENT}… {end - start} more lines; {VIEW_HINT}")]]
+        return [piece for pieces in shown for piece in pieces]
+
+    def _diff_line(self, line: DiffLine) -> list[str]:
+        room = max(10, self.width - len(_INDENT) - len(line.gutter))
+        first, *rest = chop_cells(escape(line.text), room) or [""]
+        continued = " " * len(line.gutter)
+        texts = [f"{line.gutter}{first}", *(f"{continued}{piece}" for piece in rest)]
+        return [_INDENT + self.paint(line.tone, text) for text in texts]
+
+
+def opinion_text(opinion: Opinion) -> str:
+    """Return a reviewer's opinion as one line."""
+    return escape(f"  reviewer: {_OPINIONS[opinion.verdict]} {opinion.text}".rstrip())
+
+
+def question_lines(request: QuestionAsked, width: int) -> list[str]:
+    """Return a question and its numbered options, wrapped between words."""
+    question = wrap_lines("\n".join(map(escape, request.question.split("\n"))), width)
+    options = [f"  {n}. {escape(option)}" for n, option in enumerate(request.options, 1)]
+    return [*question, *(line for option in options for line in wrap_hanging(option, width, "     "))]
+
+
+def join_keys(keys: Sequence[str], width: int, gap: str = " ") -> list[str]:
+    """Return the keys in as few lines as they need; a key stays with what it does."""
+    lines = [""]
+    for key in keys:
+        longer = f"{lines[-1]}{gap}{key}" if lines[-1] else key
+        lines = [*lines[:-1], longer] if cell_len(longer) <= width else [*lines, key]
+    return [line for line in lines if line]
+
+
+def rule_text(request: ApprovalRequested) -> str:
+    """Return the rule that would be saved, quoted."""
+    return f"'{escape(request.rule)}'"
+
+
+def can_store_rule(request: ApprovalRequested) -> bool:
+    return bool(request.rule)
+
+
+def _hidden_lines(heights: Sequence[int], max_rows: int | None) -> tuple[int, int]:
+    """Return where the hidden lines begin and end, so that the others fit into `max_rows`."""
+    if max_rows is None or sum(heights) <= max_rows + 1:
+        return 0, 0
+    tail_rows = max_rows // _TAIL_SHARE
+    head = sum(used <= max_rows - tail_rows for used in accumulate(heights))
+    tail = sum(used <= tail_rows for used in accumulate(reversed(heights)))
+    return split_fold(len(heights), head=head, tail=tail)
