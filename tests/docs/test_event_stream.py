@@ -216,7 +216,7 @@ CASES = {
         args=PLANNED,
     ),
     "an input that is missing": Case(replies=(lead_reply("x"),), exit_code=42, args=("-f", "missing.txt")),
-    "a setting that is wrong": Case(replies=(lead_reply("x"),), exit_code=52, args=("--set", "modle=x")),
+    "a setting that is wrong": Case(replies=(lead_reply("x"),), exit_code=2, args=("--set", "modle=x")),
 }
 
 

@@ -306,7 +306,7 @@ def test_no_help_line_is_truncated() -> None:
 
 def test_a_task_in_place_of_a_command_gets_a_hint(user: User) -> None:
     ended = user.agent("fix the bug")
-    assert (ended.exit_code, 'agent run "fix the bug"' in ended.stderr) == (2, True)
+    assert (ended.exit_code, "agent run 'fix the bug'" in ended.stderr) == (2, True)
     assert "did you mean sessions" in user.agent("session").stderr
     piped = user.agent(stdin="a task")
     assert (piped.exit_code, PIPE_HINT in piped.stderr) == (2, True)

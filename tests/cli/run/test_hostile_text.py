@@ -109,7 +109,7 @@ COMMAND_LINES = (
     ("run", "x", "--session", HOSTILE),
     ("runs", "show", HOSTILE),
     ("resume", HOSTILE),
-    (f"no{HOSTILE}",),
+    (f"no{HOSTILE}".replace(" ", "_"), "x"),
     ("run", f"--no{HOSTILE}"),
     ("run", "x", "--model", "script:bad.jsonl"),
 )

@@ -59,8 +59,8 @@ def test_a_model_without_reasoning_answers_with_a_warning(user: User) -> None:
 
 def test_an_unknown_amount_of_reasoning_is_a_usage_error(user: User) -> None:
     ended = user.agent("run", "x", "--model", MODELS[0], "--reasoning", "much")
-    assert ended.exit_code == 52
-    assert "reasoning: expected one of off, low, medium, high, got 'much'" in ended.stderr
+    assert ended.exit_code == 2
+    assert "--reasoning: expected one of off, low, medium, high, got 'much'" in ended.stderr
 
 
 @pytest.mark.parametrize(

@@ -121,10 +121,10 @@ def test_a_folder_that_contains_the_system_is_refused_before_anything_is_written
 
 
 @pytest.mark.parametrize("host", ["1.2.3.4", "*.example.org", "https://example.org/x"])
-def test_an_invalid_host_is_a_configuration_error(user: User, host: str) -> None:
+def test_an_invalid_host_is_a_usage_error(user: User, host: str) -> None:
     model = user.script(*one_step(step_reply("s1", "done")))
     ended = user.agent("run", "x", "--model", model, "--allow-net", host, "--output-format", "stream-json")
-    assert (ended.exit_code, ended.events[0]["type"], ended.events[-1]["exit_code"]) == (52, "init", 52)
+    assert (ended.exit_code, ended.events[0]["type"], ended.events[-1]["exit_code"]) == (2, "init", 2)
 
 
 def test_on_the_host_every_command_needs_approval(user: User) -> None:

@@ -91,7 +91,7 @@ def test_the_provider_order_is_a_setting(user: User, order: str) -> None:
     elif order == "[]":
         assert "No search provider is set up" in ended.stderr
     else:
-        assert (ended.exit_code, "search_order" in ended.stderr) == (52, True)
+        assert (ended.exit_code, "search_order" in ended.stderr) == (2, True)
 
 
 def test_doctor_lists_the_available_providers(user: User) -> None:
