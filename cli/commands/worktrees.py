@@ -47,7 +47,7 @@ def show_diff(name: NameArgument) -> None:
 
 @app.command("merge")
 def merge_worktree(name: NameArgument) -> None:
-    """Merge a worktree into the current branch of its repository, and remove it. Conflicts change nothing."""
+    """Merge a worktree into your current branch. Conflicts change nothing; otherwise it is removed."""
     worktrees = _worktrees()
     worktree = worktrees.find(name)
     print_text(worktrees.merge(worktree))

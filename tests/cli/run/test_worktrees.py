@@ -189,3 +189,15 @@ def test_on_a_terminal_the_user_chooses(user: User, project: Path, choice: str) 
     assert terminal.wait_exit()[0] == 0
     assert (project / "a.txt").read_text() == ("two\n" if choice == "merge" else "one\n")
     assert tree_of(user, "w").exists() == (choice == "")
+
+
+def test_a_run_that_did_not_finish_is_resumed_in_its_worktree(user: User, project: Path) -> None:
+    model = user.script(lead_call("write_file", path="a.txt", content="half\n"))
+    failed = user.agent("run", "change it", *AUTO, "--model", model, "--worktree=w", cwd=project)
+    assert failed.exit_code == 1
+    assert git(user, "show", "agent/w:a.txt") == "half\n"
+    user.script(lead_call("write_file", path="a.txt", content="whole\n"), lead_reply("Done."))
+    ended = user.agent("resume", cwd=project, AGENT_PLANNING="auto")
+    assert (ended.exit_code, "in worktree w of ~/proj: " in ended.stderr) == (0, True), ended.stderr
+    assert "on branch agent/w; " in ended.stderr
+    assert (git(user, "show", "agent/w:a.txt"), (project / "a.txt").read_text()) == ("whole\n", "one\n")
