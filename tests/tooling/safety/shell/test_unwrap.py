@@ -55,6 +55,24 @@ find . -name x -execdir sh -c '{}' \;
 git submodule foreach '{}'
 git -c alias.x='!{}' x
 git rebase -x '{}' main
+git bisect run {}
+git bisect run sh -c '{}'
+fd -e py -x sh -c '{}'
+fd -Hx sh -c '{}'
+go test -exec '{}' ./...
+man -P '{}' ls
+GIT_PAGER='{}' git log
+exec -a ls sh -c '{}'
+ipython -c 'import os; os.system("{}")'
+python3 -m pdb -c 'import os; os.system("{}")' a.py
+python3 -m timeit 'import os; os.system("{}")'
+mapfile -C '{}' -c 1 lines
+hyperfine --prepare '{}' ls
+nodemon --exec '{}'
+pee '{}' cat
+tox exec -- {}
+coverage run -m pytest; nix develop -c {}
+perl -lnE'system("{}")' f
 tar -cf a.tar b --to-command='{}'
 split --filter='{}' a
 python3 -c 'import os; os.system("{}")'
@@ -124,3 +142,44 @@ def test_eight_wrappers_are_read_and_more_need_approval() -> None:
 )
 def test_harmless_program_text_is_allowed(text: str) -> None:
     assert decision(text) is Decision.ALLOW
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "find . -delet[e]",
+        "find . -exe[c] sh -c id ';'",
+        "find . -name '*.txt' -exec sh {} ';'",
+        "find . | xargs -n1 bash",
+        "nice /bin/sh",
+        "exec -a name bash",
+        "declare -n x=BASH_ENV; x=./a.sh; bash -c true",
+        "printf -v BASH_ENV %s ./a.sh; export BASH_ENV; bash -c true",
+        ": ${BASH_ENV:=./a.sh}",
+        "export 'BASH_ENV=./a.sh'",
+        "man -C a.conf ls",
+        "GIT_PAGER=./a.sh git log",
+        "tar --to-comm=./a.sh -xf a.tar",
+        "touch -- '--checkpoint-action=exec=sh a.sh'",
+    ],
+)
+def test_a_program_that_is_only_known_at_run_time_asks(command: str) -> None:
+    assert decision(command) is not Decision.ALLOW
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "find . -name '*.sh' -exec bash -n {} ';'",
+        "git bisect run pytest -x",
+        "GIT_PAGER=cat git log",
+        "GIT_SEQUENCE_EDITOR=: git rebase -i HEAD~2",
+        "awk -F'[,]' '{print $1}' data.csv",
+        "python3 -m pdb -c continue app.py",
+        "gdb -batch -ex run -ex bt ./prog",
+        "PY=$(command -v python3 || command -v python); $PY -m pytest",
+        "bash --version",
+    ],
+)
+def test_everyday_use_of_programs_that_run_others_is_allowed(command: str) -> None:
+    assert decision(command) is Decision.ALLOW
