@@ -43,8 +43,7 @@ class CheckpointKeeper:
         self._pack = pack
         self._trees = trees
         self._watch = watch
-        self._blobs = BlobStore(blobs)
-        self._recorder = ChangeRecorder(pack, self._blobs, secrets)
+        self._recorder = ChangeRecorder(pack, BlobStore(blobs), secrets)
 
     @classmethod
     def create(
@@ -116,7 +115,7 @@ class CheckpointKeeper:
 
     def _hash_after(self, difference: Difference) -> str | None:
         after = difference.after
-        return self._blobs.put(self._pack.read(after), is_synced=False) if after and after.is_saved else None
+        return self._recorder.save_after(self._pack.read(after)) if after and after.is_saved else None
 
 
 def _open_watch() -> FolderWatch | None:

@@ -129,7 +129,8 @@ class RunHistory:
             data = current.read_bytes()
             if content_hash(data) == state.digest:
                 return data
-        raise InputError(f"the content of {path} at one of the points was not saved")
+        hint = "a content with a secret, or of more than 2 MB, is not saved after a change"
+        raise InputError(f"{path} was changed since, and one of its contents was not saved", hint)
 
 
 def _points(events: Sequence[Envelope], changes: Sequence[RecordedChange]) -> tuple[Point, ...]:

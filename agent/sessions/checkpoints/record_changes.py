@@ -22,6 +22,7 @@ ODD_FILE = "{path} is a pipe, a socket or a device"
 # More diffs than anybody reads; the others are computed when they are asked for.
 _MAX_DIFFS = 40
 _MAX_DIFF_BYTES = 500_000
+_MAX_SEARCHED_BYTES = 2_000_000
 # Beyond this it is faster to flush everything at once.
 _MAX_SINGLE_SYNCS = 50
 
@@ -74,8 +75,7 @@ class ChangeRecorder:
         if old is not None:
             self._blobs.put(old, is_synced=is_synced)
         if new is not None:
-            # Not synced: the file itself has it.
-            self._blobs.put(new, is_synced=False)
+            self.save_after(new)
         shown = (old, new) if has_diff else (old and b"", new and b"")
         change = compute_change(path, *map(as_text, shown), mask_lines=self._secrets.mask_lines)
         known = after or before
@@ -90,6 +90,16 @@ class ChangeRecorder:
             after_mode=after.mode if after else None,
             kind=_kind(known),
         )
+
+    def save_after(self, data: bytes) -> str:
+        """Save a content from after a change, and return its hash.
+
+        Undo does without it, so a content with a secret, or too large to look for one, is not saved. Not synced: the
+        file itself has it.
+        """
+        if len(data) <= _MAX_SEARCHED_BYTES and not self._secrets.find_secrets(as_text(data) or ""):
+            return self._blobs.put(data, is_synced=False)
+        return content_hash(data)
 
     def _content(self, entry: Entry | None) -> bytes | None:
         if entry is None:

@@ -12,6 +12,7 @@ from agent.sessions.checkpoints.pack import open_pack
 from agent.sessions.checkpoints.tree import Limits, TooLarge
 from tooling.contract.secrets import NoSecrets
 from tooling.files.blobs import BlobStore
+from tooling.safety.secrets.redact import Redactor
 
 
 @pytest.fixture(params=[True, False], ids=["inotify", "scan"])
@@ -206,6 +207,17 @@ def test_a_damaged_index_counts_as_none(tmp_path: Path) -> None:
     for index in (b"", b"garbage\n", b"[1]\n", b'["r", "/", ["/"], []]\n[0, "a", [1]]\n'):
         (tmp_path / "index").write_bytes(index)
         assert open_pack(tmp_path) is None
+
+
+def test_a_secret_that_a_command_wrote_is_not_kept_in_another_place(tmp_path: Path) -> None:
+    space = workspace(tmp_path)
+    (space.cwd / "a").write_text("old")
+    keeper = CheckpointKeeper.create(space, Redactor(["SENTINEL-1234"]))
+    (space.cwd / "a").write_text("key: SENTINEL-1234")
+    (change,) = keeper.record(keeper.look()).changes
+    assert "SENTINEL" not in change.diff
+    assert [path.read_text() for path in space.blobs.iterdir()] == ["old"]
+    keeper.close()
 
 
 def test_the_saved_files_are_private(tmp_path: Path) -> None:
