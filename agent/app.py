@@ -168,9 +168,13 @@ class App:
             run.client.warm_up()
             if not run.submit.plan_only:
                 run.tools.backend.start()
+                if run.checkpoints:
+                    run.checkpoints.start()
             return await run.engine.execute(run.submit, run.unfinished)
         finally:
             await run.tools.close()
+            if run.checkpoints:
+                await run.checkpoints.close()
             await run.client.close()
 
     def _emit_started(self, submit: Submit, run: Run | None) -> None:

@@ -10,6 +10,7 @@ from agent.backends.process.environment import clean_environment
 from agent.backends.shared import SharedBackend
 from agent.config.load import LoadedSettings
 from agent.config.settings import Settings
+from agent.config.user_dirs import config_dir
 from agent.dispatcher import Dispatcher
 from agent.engine import AgentExecutor
 from agent.execution.approvals import PendingQuestions
@@ -33,11 +34,11 @@ from agent.planning.planner import Planner
 from agent.protocol.commands import Submit
 from agent.protocol.events import WarningRaised
 from agent.run_scope import RunScope, SessionLocation
+from agent.sessions.checkpoints.checkpoints import Checkpoints
 from agent.sessions.lock import LockTimeout
 from agent.sessions.step_results import StepResultStore
-from agent.tool_setup import ToolEnvironment, ToolSetup, build_tools
+from agent.tool_setup import ToolEnvironment, ToolSetup, build_reviewer, build_tools
 from agent.vocabulary import exit_codes
-from agent.vocabulary.errors import ConfigError
 from agent.vocabulary.plan import PLAN_TOOL, RESUMED, Plan
 from agent.vocabulary.unfinished import UnfinishedRun
 from agent.workspace.opening import Surroundings, prepare_opening
@@ -54,7 +55,6 @@ UNKNOWN_CONTEXT_TOKENS = 32_000
 # Outputs are trimmed for models; without a model they are the answer.
 FULL_OUTPUT_CHARS = 100_000
 NO_APPROVAL_POSSIBLE = "{subject!r} needs approval, and no user is present"
-NO_REVIEWER = "approval mode review needs a reviewer model"
 _ASKING_MODES = ("ask", "auto-edit", "plan", "review")
 
 
@@ -117,6 +117,7 @@ class Run:
     client: ModelRouter
     orchestrator: OrchestratorRunner
     engine: AgentExecutor
+    checkpoints: Checkpoints | None
 
 
 async def build_run(context: RunContext, submit: Submit) -> Run:
@@ -129,10 +130,11 @@ async def build_run(context: RunContext, submit: Submit) -> Run:
     model = await _choose_model(context, submit) if context.needs_model(submit) else ""
     client = _build_router(context, model)
     metered = MeteredModel(client=client, budget=context.budget, channel=context.scope.channel, price=client.cost)
-    reviewer = _build_reviewer(context, metered, submit.prompt)
+    reviewer = build_reviewer(context.settings, metered, context.scope, submit.prompt)
     tools = build_tools(_tool_environment(context, submit, memory, model, reviewer))
     names = tuple(schema_name(schema) for schema in tools.executor.schemas())
-    orchestrator = _build_orchestrator(context, tools, metered, client, names, model, unfinished)
+    checkpoints = context.scope.open_checkpoints(config_dir(context.environ))
+    orchestrator = _build_orchestrator(context, tools, metered, client, names, model, unfinished, checkpoints)
     if context.settings.planning == "auto" and orchestrator.is_led(submit, unfinished):
         tools.executor.add_tool(PlanTool(orchestrator.delegation))
         names = (*names, PLAN_TOOL)
@@ -159,6 +161,7 @@ async def build_run(context: RunContext, submit: Submit) -> Run:
         client=client,
         orchestrator=orchestrator,
         engine=engine,
+        checkpoints=checkpoints,
     )
 
 
@@ -212,25 +215,6 @@ def _open_memory(context: RunContext, request: str) -> RunMemory | None:
         request=request,
         is_persistent=scope.is_persistent,
         settings=context.settings,
-    )
-
-
-def _build_reviewer(context: RunContext, metered: MeteredModel, request: str) -> Reviewer | None:
-    """Return the reviewer, if a model is set for it; raises ConfigError if the approval mode needs one."""
-    settings, scope = context.settings, context.scope
-    if not settings.reviewer_model:
-        if settings.approval_mode == "review":
-            raise ConfigError(NO_REVIEWER, "set reviewer_model, for example with --set reviewer_model=PROVIDER/NAME")
-        return None
-    from agent.execution.reviewer import ModelReviewer
-
-    return ModelReviewer(
-        client=metered,
-        model=settings.reviewer_model,
-        request=request,
-        channel=scope.channel,
-        timeout_s=settings.reviewer_timeout_s,
-        redact=scope.redactor.redact,
     )
 
 
@@ -306,6 +290,7 @@ def _build_orchestrator(
     names: tuple[str, ...],
     model: str,
     unfinished: UnfinishedRun | None,
+    checkpoints: Checkpoints | None,
 ) -> OrchestratorRunner:
     settings, scope = context.settings, context.scope
     dispatcher = Dispatcher(settings, names)
@@ -322,7 +307,7 @@ def _build_orchestrator(
             ),
             estimate=build_estimator(model or settings.model, client.cost),
         ),
-        executor=lambda: _build_executor(context, tools, metered, model, cache, orchestrator.delegation),
+        executor=lambda: _build_executor(context, tools, metered, model, cache, orchestrator.delegation, checkpoints),
         composer=Composer(
             client=metered,
             channel=scope.channel,
@@ -362,14 +347,17 @@ def _build_executor(
     model: str,
     cache: StepResultStore | None,
     delegation: LeadDelegation,
+    checkpoints: Checkpoints | None,
 ) -> "Executor":
     """Build the executor of steps; its modules are imported while the planner's model thinks."""
     from agent.execution.step.agent_loop import AgentRunner, RunnerSettings
     from agent.execution.step.tool_calls import ToolCallRunner
-    from agent.executor import Executor
+    from agent.executor import Executor, nothing_to_settle
 
     settings, scope = context.settings, context.scope
-    calls = ToolCallRunner(tools=tools.executor, channel=scope.channel, charge=metered.record_tool_cost)
+    calls = ToolCallRunner(
+        tools=tools.executor, channel=scope.channel, charge=metered.record_tool_cost, tracker=checkpoints
+    )
     runner_settings = RunnerSettings(
         model=model,
         system=system_message(),
@@ -396,4 +384,5 @@ def _build_executor(
         waited_s=context.questions.waited_s,
         on_bug=scope.save_traceback,
         cache=cache,
+        settle=checkpoints.settle if checkpoints else nothing_to_settle,
     )

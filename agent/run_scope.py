@@ -9,17 +9,20 @@ from pathlib import Path
 
 from agent.config.user_dirs import current_folder
 from agent.protocol.channel import Channel
+from agent.sessions.checkpoints.checkpoints import Checkpoints, Workspace
 from agent.sessions.lock import LockTimeout, acquire_lock
 from agent.sessions.log.event_log import FileLog, last_seq
 from agent.sessions.store import SessionFolder, SessionStore, new_session_id
-from agent.sessions.views.session_summary import SessionRecord, read_session, refresh_session
+from agent.sessions.views.session_summary import SessionRecord, active_runs, read_session, refresh_session
 from agent.vocabulary.errors import AgentError, InputError
 from tooling.contract.context import ExecCtx
 from tooling.contract.fast_dataclass import dataclass
+from tooling.files.open_regular import NotRegularFile
 from tooling.files.temp_dir import TempDir
 from tooling.safety.secrets.redact import Redactor
 
 BUG = "this is a bug in Windlass"
+_EARLIER_RUNS = 3
 # One local user: the id only has to be the same for every run of one account.
 _USER = uuid.uuid5(uuid.NAMESPACE_URL, f"windlass:user:{os.getuid()}")
 
@@ -33,6 +36,8 @@ class SessionLocation:
     is_ephemeral: bool = False
     cwd: Path | None = None
     extra_dirs: tuple[Path, ...] = ()
+    # The folder of git's data if `cwd` is a worktree for this run.
+    git_dir: Path | None = None
 
 
 class RunScope:
@@ -48,11 +53,12 @@ class RunScope:
         self.cwd = chosen_cwd or self.folder.workspace
         self._lock = acquire_lock(self.folder, lock_timeout)
         self._lock.write_holder("")
+        self.redactor = Redactor(secrets)
+        self._record_lost_changes()
         now = datetime.now(UTC)
         self.run_id = f"run-{now:%Y%m%d%H%M%S}-{uuid.uuid4().hex[:6]}"
         self.date = f"{now:%Y-%m-%d}"
         self._log = None if location.is_ephemeral else FileLog(self.folder.events)
-        self.redactor = Redactor(secrets)
         self.channel = Channel(
             session_id=self.folder.id,
             run_id=self.run_id,
@@ -60,6 +66,13 @@ class RunScope:
             first_seq=last_seq(self.folder.events) + 1,
             redactor=self.redactor,
         )
+
+    def _record_lost_changes(self) -> None:
+        """Record what the commands of a killed run had changed, before this run is logged."""
+        if self.folder.checkpoint.exists():
+            from agent.sessions.checkpoints.recovery import recover
+
+            recover(self.folder, self.redactor)
 
     @property
     def data_dir(self) -> Path:
@@ -77,6 +90,11 @@ class RunScope:
         return self._location.cwd is None
 
     @property
+    def git_dir(self) -> Path | None:
+        """Return the git data of the repository if the run has a worktree of its own; commands can read it."""
+        return self._location.git_dir
+
+    @property
     def deletes_files(self) -> bool:
         """Return whether the working folder is deleted at the end of the run."""
         return self.uses_session_workspace and not self.is_persistent
@@ -84,6 +102,12 @@ class RunScope:
     def session(self) -> SessionRecord:
         """Return the summary of the session so far."""
         return read_session(self.folder)
+
+    def earlier_exchanges(self) -> list[str]:
+        """Return the latest requests of the session before this run, and their answers."""
+        runs = [run for run in active_runs(self.session().runs) if run.run_id != self.run_id][-_EARLIER_RUNS:]
+        said = [(f"the user asked: {run.user}", f"the agent answered: {run.final}") for run in runs if run.final]
+        return [text for exchange in said for text in exchange]
 
     def record_request(self, request: str) -> None:
         """Store the request in the lock, for processes that wait for this session."""
@@ -102,6 +126,23 @@ class RunScope:
             outputs_dir=self.folder.outputs,
             blobs_dir=self.folder.blobs,
         )
+
+    def open_checkpoints(self, *hidden: Path) -> Checkpoints | None:
+        """Return what follows the commands of this run; nothing of an ephemeral run can be undone later.
+
+        `hidden` are folders that commands do not see, besides the sessions.
+        """
+        if not self.is_persistent:
+            return None
+        workspace = Workspace(
+            cwd=self.cwd,
+            folder=self.folder.checkpoint,
+            blobs=self.folder.blobs,
+            run_id=self.run_id,
+            extra_dirs=self.extra_dirs,
+            hidden=(self.data_dir, *hidden),
+        )
+        return Checkpoints(workspace, channel=self.channel, secrets=self.redactor)
 
     def save_traceback(self) -> str:
         """Save the traceback of the exception being handled, and return a hint that says where it is."""
@@ -142,6 +183,8 @@ def open_scope(
     """Open the session of a run once it is free; raises AgentError if it cannot be stored."""
     try:
         return RunScope(location, secrets, lock_timeout or LockTimeout())
+    except NotRegularFile as error:
+        raise AgentError(f"{error.filename} is {error.strerror}", "remove it, or use another --session") from error
     except OSError as error:
         problem = f"cannot store the session in {location.data_dir}: {error.strerror}"
         raise AgentError(problem, "free some space, set AGENT_SANDBOX to another folder, or use --ephemeral") from error

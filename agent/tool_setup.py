@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agent.backends.backend import Backend, BackendOptions
 from agent.backends.shared import SharedBackend
@@ -25,6 +26,11 @@ from tooling.safety.judges import AllowAll, apply_host_rules
 from tooling.web.network_attempt import NetworkAttempt
 from tooling.web.session import WebSession
 from tooling.web.settings import WebSettings
+
+if TYPE_CHECKING:
+    from agent.model.metered_client import MeteredModel
+
+NO_REVIEWER = "approval mode review needs a reviewer model"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +101,25 @@ def build_tools(env: ToolEnvironment) -> ToolSetup:
     return ToolSetup(executor=executor, backend=backend, warnings=(*backend.warnings, *plugin_warnings))
 
 
+def build_reviewer(settings: Settings, client: "MeteredModel", scope: RunScope, request: str) -> Reviewer | None:
+    """Return the reviewer, if a model is set for it; raises ConfigError if the approval mode needs one."""
+    if not settings.reviewer_model:
+        if settings.approval_mode == "review":
+            raise ConfigError(NO_REVIEWER, "set reviewer_model, for example with --set reviewer_model=PROVIDER/NAME")
+        return None
+    from agent.execution.reviewer import ModelReviewer
+
+    return ModelReviewer(
+        client=client,
+        model=settings.reviewer_model,
+        request=request,
+        channel=scope.channel,
+        timeout_s=settings.reviewer_timeout_s,
+        redact=scope.redactor.redact,
+        earlier=scope.earlier_exchanges,
+    )
+
+
 def web_settings(settings: Settings, cache_dir: Path | None = None) -> WebSettings:
     """Return the limits, choices and keys of the web tools; without a folder no page is cached."""
     return WebSettings(
@@ -142,10 +167,11 @@ def _open_backend(env: ToolEnvironment) -> tuple[Backend, BackgroundJobs | None]
 def _backend_options(env: ToolEnvironment) -> BackendOptions:
     scope = env.scope
     return BackendOptions(
+        sandbox_type=env.settings.sandbox_type,
         workspace=scope.cwd,
         extra_dirs=scope.extra_dirs,
         hidden=(scope.data_dir, config_dir(env.environ)),
-        outputs=(scope.folder.outputs,),
+        outputs=(scope.folder.outputs, *((scope.git_dir,) if scope.git_dir else ())),
         environ=env.environ,
         allow_net=env.settings.allow_net,
         deny_net=env.settings.deny_net,
@@ -165,7 +191,9 @@ def _policy(env: ToolEnvironment) -> PolicyApprover:
         on_approval=settings.on_approval,
         user=env.questions if env.is_user_present else None,
         reviewer=env.reviewer,
-        asks_for_edits=not env.scope.uses_session_workspace,
+        # What is done in a worktree is approved when it is merged.
+        asks_for_edits=not (env.scope.uses_session_workspace or env.scope.git_dir),
+        limits_network=settings.backend != "host",
         only_reads=_only_reads,
         save_rules=lambda scope, rules: _save_rules(env, scope, rules),
     )

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench import (
+    checkpoint,
     graph,
     judge,
     memory,
@@ -46,6 +47,7 @@ BENCHES = (
     Bench(name="resume", run=resume.resume),
     Bench(name="sessions", run=sessions.sessions),
     Bench(name="sandbox", run=sandbox.sandbox),
+    Bench(name="checkpoint", run=checkpoint.checkpoint),
     Bench(name="pages", run=pages.pages),
     Bench(name="web", run=web.web),
 )

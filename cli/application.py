@@ -2,15 +2,17 @@
 
 import gc
 import importlib
+import shlex
 import sys
 from collections.abc import Callable
-from typing import Annotated
 
 import typer
 
 from agent.config.user_dirs import current_folder, os_environ
 from agent.version import VERSION
 from agent.vocabulary.errors import AgentError, UsageError
+from cli import prompt_flags as flag
+from cli.command_line import check_values, read_command_line, unknown_command
 from cli.exit import could_not_write
 from cli.messages.translate import translate, translate_help
 from tooling.contract.fast_dataclass import dataclass
@@ -20,12 +22,14 @@ from tooling.contract.fast_dataclass import dataclass
 class CommandEntry:
     """One command. Its module in `cli.commands` defines `command`, or `app` if it is a group.
 
-    `preload` is the module that does the work; help and completion do not import it.
+    `default` is the subcommand that a group alone means. `preload` is the module that does the work; help and
+    completion do not import it.
     """
 
     name: str
     help: str
     is_group: bool = False
+    default: str = ""
     preload: str = ""
 
 
@@ -36,25 +40,37 @@ COMMANDS = (
     CommandEntry(name="exec", help="Run one command with the agent's checks and sandbox."),
     CommandEntry(name="check", help="Show whether a command would be allowed."),
     CommandEntry(name="demo", help="Watch an example run; needs no API key or network."),
-    CommandEntry(name="sessions", help="Manage sessions and undo their changes.", is_group=True),
-    CommandEntry(name="runs", help="Show runs and the evidence for their answers.", is_group=True),
-    CommandEntry(name="memory", help="Manage what is remembered between runs.", is_group=True),
-    CommandEntry(name="tools", help="List the agent's tools and call them.", is_group=True),
-    CommandEntry(name="rules", help="Manage rules that allow or deny commands.", is_group=True),
-    CommandEntry(name="config", help="Show and change settings.", is_group=True),
+    CommandEntry(name="sessions", help="Manage sessions and undo their changes.", is_group=True, default="list"),
+    CommandEntry(
+        name="worktrees", help="Merge or discard what runs did in git worktrees.", is_group=True, default="list"
+    ),
+    CommandEntry(name="runs", help="Show runs and the evidence for their answers.", is_group=True, default="list"),
+    CommandEntry(name="memory", help="Manage what is remembered between runs.", is_group=True, default="show"),
+    CommandEntry(name="tools", help="List the agent's tools and call them.", is_group=True, default="list"),
+    CommandEntry(name="rules", help="Manage rules that allow or deny commands.", is_group=True, default="list"),
+    CommandEntry(name="config", help="Show and change settings.", is_group=True, default="show"),
     CommandEntry(name="doctor", help="Check your setup."),
 )
 # Called by the completion scripts: `agent __complete bash …`.
 COMPLETE = "__complete"
 _HELP = "Windlass plans a task as a graph of steps and runs independent steps in parallel."
-_VERSION = typer.Option("--version", help="Show the version and exit.")
-_SHELL = "[SHELL]"
-_INSTALL = typer.Option("--install-completion", metavar=_SHELL, help="Install tab completion for bash, zsh or fish.")
-_SHOW = typer.Option("--show-completion", metavar=_SHELL, help="Print the completion script.")
-_CONTINUE = typer.Option("-c", "--continue", help="Open the last session.")
-_RESUME = typer.Option("-r", "--resume", metavar="SESSION", help="Open this session.")
+# The flags of the prompt that are settings.
+_SETTINGS = (
+    "model",
+    "reasoning",
+    "planning",
+    "approval_mode",
+    "allow",
+    "deny",
+    "backend",
+    "allow_net",
+    "max_budget_usd",
+)
 PIPE_HINT = "pipe the task to `agent run`"
-_EPILOG = "Without a command, `agent` opens an interactive prompt. `agent -p TASK` is short for `agent run TASK`."
+_EPILOG = (
+    "Without a command, `agent` opens an interactive prompt, and `agent TASK` sends it a first request. "
+    "`agent -p TASK` is short for `agent run TASK`, `agent help COMMAND` for `agent COMMAND --help`."
+)
 
 
 def run_cli(arguments: list[str]) -> int:
@@ -63,14 +79,18 @@ def run_cli(arguments: list[str]) -> int:
         from cli.completion.complete import print_completions
 
         return print_completions(arguments[1:], build_application)
-    arguments = _expand_prompt_flag(arguments)
-    wanted = next((word for word in arguments if not word.startswith("-")), None)
-    if wanted is not None and arguments[0] == wanted and all(wanted != entry.name for entry in COMMANDS):
-        show_error(_unknown_command(wanted))
-        return UsageError.exit_code
-    program = build_application(wanted)
+    try:
+        line = read_command_line(arguments, {entry.name: entry.default for entry in COMMANDS})
+        program = build_application(line.command)
+        if any(not word.strip() or word.endswith("=") for word in arguments):
+            from cli.completion.command_tree import build_tree
+
+            check_values(line.arguments, build_tree(program))
+    except AgentError as error:
+        show_error(error)
+        return error.exit_code
     for entry in COMMANDS:
-        if entry.name == wanted and entry.preload:
+        if entry.name == line.command and entry.preload:
             importlib.import_module(entry.preload)
     # Loaded modules stay alive: exclude them from garbage collection.
     gc.freeze()
@@ -78,7 +98,7 @@ def run_cli(arguments: list[str]) -> int:
     try:
         command = typer.main.get_command(program)
         translate_help(command)
-        command(arguments, prog_name="agent")
+        command(line.arguments, prog_name="agent", obj=line.request)
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 0
     except AgentError as error:
@@ -101,13 +121,6 @@ def _describe_os_error(error: OSError) -> AgentError:
     return AgentError(f"{error.filename}: {error.strerror}" if error.filename else could_not_write("output", error))
 
 
-def _unknown_command(word: str) -> UsageError:
-    from tooling.contract.json_codec import did_you_mean
-
-    known = "" if " " in word else did_you_mean(word, [entry.name for entry in COMMANDS])
-    return UsageError(f"unknown command {word!r}{known}", f'to run a task: agent run "{word}"')
-
-
 def show_error(error: AgentError) -> None:
     """Print an error and its hint to stderr."""
     try:
@@ -125,17 +138,6 @@ def _wrap_for_terminal(text: str) -> str:
     from cli.pages.pages import wrap_text
 
     return wrap_text(text)
-
-
-def _expand_prompt_flag(arguments: list[str]) -> list[str]:
-    """Turn `agent … -p PROMPT …` into `agent run … PROMPT …`."""
-    first = arguments[0] if arguments else ""
-    if first.startswith("-") and (short := next((flag for flag in ("-p", "--prompt") if flag in arguments), None)):
-        at = arguments.index(short)
-        prompt, rest = arguments[at + 1 : at + 2], [*arguments[:at], *arguments[at + 2 :]]
-        return ["run", *rest, *(["--", *prompt] if prompt else [])]
-    # The shell may be omitted, but click has no options with an optional value.
-    return [*arguments, ""] if arguments[-1:] in (["--install-completion"], ["--show-completion"]) else arguments
 
 
 def build_application(wanted: str | None) -> typer.Typer:
@@ -185,24 +187,49 @@ def _not_loaded() -> None:
 def _open_repl(
     context: typer.Context,
     *,
-    version: Annotated[bool, _VERSION] = False,
-    install: Annotated[str | None, _INSTALL] = None,
-    show: Annotated[str | None, _SHOW] = None,
-    last: Annotated[bool, _CONTINUE] = False,
-    session: Annotated[str | None, _RESUME] = None,
+    version: flag.Version = False,
+    install: flag.Install = None,
+    show: flag.Show = None,
+    continue_last: flag.Last = False,
+    resume: flag.OpenSession = None,
+    cwd: flag.Folder = None,
+    model: flag.Model = None,
+    reasoning: flag.Reasoning = None,
+    planning: flag.Planning = None,
+    approval_mode: flag.Mode = None,
+    allow: flag.Allow = None,
+    deny: flag.Deny = None,
+    backend: flag.Backend = None,
+    allow_net: flag.AllowNet = None,
+    max_budget_usd: flag.MaxBudget = None,
+    profile: flag.Profile = None,
 ) -> None:
+    given = dict(locals())
+    if context.invoked_subcommand:
+        return
     if version:
         print(f"windlass {VERSION}")
-        raise typer.Exit
-    if install is not None or show is not None:
+    elif install is not None or show is not None:
         _handle_completion(install, show)
-        raise typer.Exit
-    if context.invoked_subcommand and (last or session is not None):
-        raise UsageError("-c and -r before a command apply only to the prompt", "put them after `agent run`")
-    if context.invoked_subcommand is None:
-        if not (sys.stdin.isatty() and sys.stdout.isatty()):
-            hint = f'use `agent run "your task"`, or {PIPE_HINT}; see also `agent --help`'
-            raise UsageError("the interactive prompt needs a terminal", hint)
+    else:
+        from cli.run.flag_checks import check_flags, check_network
+
+        check_flags(given)
+        check_network(given, backend or "")
+        request = str(context.obj or "")
+        _require_terminal(request)
         from cli.repl.start import open_repl
 
-        raise typer.Exit(open_repl({}, session="" if last else session))
+        settings = {name: given[name] for name in _SETTINGS if given[name] is not None}
+        session = "" if continue_last else resume
+        raise typer.Exit(open_repl(settings, cwd, session, profile=profile, request=request))
+
+
+def _require_terminal(request: str) -> None:
+    if sys.stdin.isatty() and sys.stdout.isatty():
+        return
+    if request and " " not in request:
+        raise unknown_command(request, [entry.name for entry in COMMANDS])
+    task = shlex.quote(request) if request else '"your task"'
+    hint = f"use `agent run {task}`" + ("" if request else f", or {PIPE_HINT}; see also `agent --help`")
+    raise UsageError("the interactive prompt needs a terminal", hint)

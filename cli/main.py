@@ -5,8 +5,6 @@ import io
 import os
 import sys
 
-from cli.exit import exit_process
-
 
 def main() -> None:
     """Run the command line and end the process with its exit code."""
@@ -24,7 +22,11 @@ def _run() -> None:
         from agent.version import VERSION
 
         sys.stdout.write(f"windlass {VERSION}\n")
-        exit_process(0)
+        try:
+            sys.stdout.flush()
+        except OSError:
+            _exit(0)
+        sys.exit(0)
     # Nearly everything an import creates stays alive; collecting meanwhile costs 5 % of the start.
     gc.disable()
     _sanitize_streams()
@@ -35,6 +37,12 @@ def _run() -> None:
             exit_code = _run_cli(arguments)
     else:
         exit_code = _run_cli(arguments)
+    _exit(exit_code)
+
+
+def _exit(exit_code: int) -> None:
+    from cli.exit import exit_process
+
     exit_process(exit_code)
 
 

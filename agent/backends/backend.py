@@ -27,6 +27,7 @@ class BackendOptions:
     outputs: tuple[Path, ...] = ()
     allow_net: tuple[str, ...] = ()
     deny_net: tuple[str, ...] = ()
+    sandbox_type: str = "auto"
     socket_dir: Path = Path("/nonexistent")
     on_attempt: Callable[[NetworkAttempt], None] = lambda attempt: None
     warn: Callable[[str], None] = lambda message: None

@@ -1,6 +1,7 @@
 """Settings in layers: defaults < user file < profile < .env < environment < flags, each value with its origin."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from agent.vocabulary.errors import ConfigError, UsageError
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import decode, did_you_mean
 
-_FLAG_NAMES = {"timeout_s": "--timeout"}
+_FLAG_NAMES = {"timeout_s": "--timeout", "command_timeout_s": "--timeout"}
 _ADDITIVE = ("allow", "deny", "allow_net", "deny_net")
 
 
@@ -30,7 +31,10 @@ def read_flags(
     flags: Mapping[str, object], assignments: Sequence[str], *, below: Mapping[KeyPath, SettingValue]
 ) -> tuple[SettingValue, ...]:
     """Return the settings given as flags; a dedicated flag overrides --set, None means not given."""
-    values: list[SettingValue] = [value for text in assignments for value in _parse_assignment(text)]
+    values: list[SettingValue] = []
+    for text in assignments:
+        with _as_usage_error():
+            values += _parse_assignment(text)
     for name, value in flags.items():
         if value is not None and not (name in _ADDITIVE and not value):
             values.append(_parse_flag(name, value, below, values))
@@ -43,9 +47,7 @@ def _parse_assignment(text: str) -> tuple[SettingValue, ...]:
         raise UsageError(f"--set {key}: expected key=value")
     path = tuple(part.strip() for part in key.split("."))
     origin = Origin(layer="flag", where="--set")
-    return validate_and_split(
-        SettingValue(path=path, value=value.strip(), origin=origin, source="flag --set", is_text=True)
-    )
+    return validate_and_split(SettingValue(path=path, value=value.strip(), origin=origin, source="--set", is_text=True))
 
 
 def _parse_flag(
@@ -56,7 +58,18 @@ def _parse_flag(
         # A flag must not silently lift a denial in the user's file, so rules accumulate.
         value = [*_existing_rules(name, below, given), *value]
     origin = Origin(layer="flag", where=flag)
-    return validate(SettingValue(path=(name,), value=value, origin=origin, source=f"flag {flag}", is_text=True))
+    with _as_usage_error(f"{flag}: {name}: ", f"{flag}: "):
+        return validate(SettingValue(path=(name,), value=value, origin=origin, source=flag, is_text=True))
+
+
+@contextmanager
+def _as_usage_error(prefix: str = "", shown: str = "") -> Iterator[None]:
+    """Report a wrong value on the command line as wrong usage; `shown` replaces the `prefix` of its message."""
+    try:
+        yield
+    except ConfigError as error:
+        message = error.message.replace(prefix, shown, 1) if prefix else error.message
+        raise UsageError(message, error.hint) from error
 
 
 def _existing_rules(name: str, below: Mapping[KeyPath, SettingValue], given: Sequence[SettingValue]) -> list[object]:
@@ -136,9 +149,9 @@ def _profile_values(
     if not name:
         return ()
     if name not in file.profiles:
-        source = "flag --profile" if profile else "environment AGENT_PROFILE"
+        source, wrong = ("--profile", UsageError) if profile else ("environment AGENT_PROFILE", ConfigError)
         known = ", ".join(file.profiles) or "none"
-        raise ConfigError(
+        raise wrong(
             f"{source}: unknown profile {name}{did_you_mean(name, list(file.profiles))}",
             f"{path} has these profiles: {known}; add one as a table [{PROFILES}.{name}]",
         )

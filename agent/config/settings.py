@@ -12,6 +12,7 @@ ReplanPolicy: TypeAlias = Literal["surprise", "always", "never"]
 WebReader: TypeAlias = Literal["off", "fallback", "always"]
 Vision: TypeAlias = Literal["auto", "yes", "no"]
 Reasoning: TypeAlias = Literal["off", "low", "medium", "high"]
+SandboxType: TypeAlias = Literal["auto", "bubblewrap", "landlock"]
 # The settings that name a model.
 MODEL_SETTINGS = ("model", "planner_model", "composer_model", "reviewer_model")
 ApprovalMode: TypeAlias = Literal["ask", "auto-edit", "never", "yolo", "plan", "review"]
@@ -107,6 +108,7 @@ class Settings:
         Limits(ge=0),
     ] = None
     backend: Annotated[Literal["sandbox", "host"], "where commands run"] = "sandbox"
+    sandbox_type: Annotated[SandboxType, "auto is bubblewrap, or Landlock where that is not installed"] = "auto"
     allow_net: Annotated[tuple[str, ...], "hosts that commands and web tools may reach; .example.org is a domain"] = ()
     deny_net: Annotated[tuple[str, ...], "hosts that commands and web tools may never reach"] = ()
     approval_mode: Annotated[ApprovalMode, "when to ask for approval"] = "ask"

@@ -8,7 +8,7 @@ from typing import Annotated, Union, get_args, get_origin, get_type_hints
 
 from agent.config.origin import KeyPath, SettingValue
 from agent.config.secrets import is_secret
-from agent.config.settings import Limits, Settings
+from agent.config.settings import MODEL_SETTINGS, Limits, Settings
 from agent.vocabulary.errors import ConfigError
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import DecodeError, decode, did_you_mean
@@ -174,3 +174,10 @@ def _check_limits(setting: SettingValue, value: object) -> None:
     is_url = setting.path in _URL_SETTINGS or setting.path[0] == "api_bases"
     if is_url and isinstance(value, str) and value and not str(value).startswith(("http://", "https://")):
         raise ConfigError(f"{setting.source}: {setting.name}: {NOT_A_URL}")
+    if setting.name in MODEL_SETTINGS and isinstance(value, str) and _is_sentence(value):
+        raise ConfigError(f"{setting.source}: {setting.name}: expected provider/name, got {value!r}")
+
+
+def _is_sentence(model: str) -> bool:
+    # The path of a script may contain spaces, the name of a model never does.
+    return len(model.split()) > 1 and not model.startswith("script:")

@@ -107,13 +107,13 @@ async def _check_sandbox(environ: Mapping[str, str]) -> list[CheckResult]:
     """Start the sandbox and run its escape tests, as every run does."""
     # The sandbox imports thirty modules; `agent doctor` is the only command besides a run that needs them.
     from agent.backends.sandbox.runner import build_sandbox_runner
-    from agent.backends.sandbox.self_test import self_test_with_fallback
+    from agent.backends.sandbox.self_test import self_test
 
     with TempDir() as folder:
         try:
             runner = build_sandbox_runner(workspace=folder, environ=environ)
             try:
-                probes, warning = await self_test_with_fallback(runner)
+                probes = await self_test(runner)
                 described = runner.describe()
             finally:
                 runner.close()
@@ -123,7 +123,7 @@ async def _check_sandbox(environ: Mapping[str, str]) -> list[CheckResult]:
     gaps = [
         CheckResult(name="sandbox", state="note", detail=f"not protected: {what}") for what in described.not_covered
     ]
-    return [passed, *([CheckResult(name="sandbox", state="note", detail=warning)] if warning else []), *gaps]
+    return [passed, *gaps]
 
 
 def _check_program(name: str) -> CheckResult:

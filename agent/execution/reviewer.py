@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from agent.model.budget import BudgetExhausted
 from agent.model.faults import ModelFault
@@ -23,13 +23,17 @@ NO_OPINION = "the reviewer gave no opinion: {why}"
 UNREADABLE = "its reply could not be read"
 _NO_REASON = "(no reason given)"
 _REQUEST_CHARS, _SUBJECT_CHARS, _DIFF_CHARS = 4000, 8000, 20_000
+_EARLIER_CHARS = 1000
 _RECENT, _RECENT_CHARS = 8, 400
 _REASON_CHARS = 300
 _STRICTNESS = ("allow", "ask", "deny")
 
 
 class ModelReviewer:
-    """Asks a model for its opinion, with a time limit; whatever goes wrong means that there is no opinion."""
+    """Asks a model for its opinion, with a time limit; whatever goes wrong means that there is no opinion.
+
+    `earlier` returns what was said before the request, without which "yes, do it" cannot be understood.
+    """
 
     def __init__(
         self,
@@ -40,6 +44,7 @@ class ModelReviewer:
         channel: Channel,
         timeout_s: float,
         redact: Callable[[str], str],
+        earlier: Callable[[], Sequence[str]] = tuple,
     ) -> None:
         self._client = client
         self._model = model
@@ -47,6 +52,7 @@ class ModelReviewer:
         self._channel = channel
         self._timeout_s = timeout_s
         self._redact = redact
+        self._earlier = earlier
         self._recent: dict[str, deque[str]] = {}
         # Ends with the channel.
         self.listening = asyncio.ensure_future(self._listen(channel.subscribe()))
@@ -56,6 +62,7 @@ class ModelReviewer:
         subject, is_whole = _cut(self._redact(action.subject), _SUBJECT_CHARS)
         diff, is_whole_diff = _cut(self._redact(action.preview()) if action.preview else "", _DIFF_CHARS)
         facts = {
+            "earlier": [_cut(self._redact(said), _EARLIER_CHARS)[0] for said in await asyncio.to_thread(self._earlier)],
             "request": _cut(self._redact(self._request), _REQUEST_CHARS)[0],
             "action": {"tool": action.tool, "subject": subject, "folder": str(action.cwd), "diff": diff},
             "found": [*verdict.reasons, *(f"it {part}" for part in verdict.involves)],

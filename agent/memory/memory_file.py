@@ -12,6 +12,7 @@ from pathlib import Path
 
 from agent.memory.entries import Tag, format_entry, is_known, non_blank, parse_lines
 from tooling.files.atomic_write import TEMP_SUFFIX, write_atomic
+from tooling.files.open_regular import open_fd, read_regular
 
 MEMORY_FILE = "MEMORY.md"
 MAX_BACKUPS = 10
@@ -41,7 +42,7 @@ class MemoryFile:
     def read(self) -> str:
         """Return the text; invalid UTF-8 survives a round trip."""
         try:
-            return self.path.read_bytes().decode("utf-8", "surrogateescape")
+            return read_regular(self.path).decode("utf-8", "surrogateescape")
         except FileNotFoundError:
             return ""
 
@@ -79,7 +80,7 @@ class MemoryFile:
                 self._write(_remove_lines(before, text))
                 for copy in self.backups:
                     write_atomic(
-                        copy, _encode(_remove_lines(copy.read_bytes().decode("utf-8", "surrogateescape"), text))
+                        copy, _encode(_remove_lines(read_regular(copy).decode("utf-8", "surrogateescape"), text))
                     )
         return removed
 
@@ -113,7 +114,7 @@ class MemoryFile:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        fd = os.open(self._folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fd = open_fd(self._folder / _LOCK, os.O_RDWR | os.O_CREAT)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX)
             yield

@@ -36,6 +36,9 @@ _OPTIONAL = frozenset(
         "opinion",
         "tool",
         "images",
+        "command_id",
+        "overlaps",
+        "skipped",
     }
 )
 _OMIT_IF_FALSE = frozenset({"delta", "interrupted", "plan_only", "decided"})

@@ -203,10 +203,18 @@ class TodoChanged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilesChanged:
-    """Files were changed; includes their diffs."""
+    """Files were changed; includes their diffs.
+
+    `command_id` is the call of the command that changed them, None for the file tools. `overlaps` are other steps with
+    commands at the same time, which may have made the changes. `skipped` names what a command changed and cannot be
+    restored.
+    """
 
     type: ClassVar[str] = "files"
     changes: tuple[FileChange, ...]
+    command_id: str | None = None
+    overlaps: tuple[str, ...] | None = None
+    skipped: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 from agent.sessions.store import SessionFolder, SessionLock
 from agent.vocabulary.errors import SessionBusy
 from tooling.contract.fast_dataclass import dataclass
+from tooling.files.open_regular import open_fd
 
 _PROC = Path("/proc")
 _POLL_S = 0.05
@@ -23,7 +24,7 @@ def lock_holder(folder: SessionFolder) -> int | None:
     that process is alive is the lock itself tested.
     """
     try:
-        fd = os.open(folder.lock, os.O_RDONLY | os.O_CLOEXEC)
+        fd = open_fd(folder.lock)
     except OSError:
         return None
     try:

@@ -11,6 +11,7 @@ from agent.protocol.masking import mask_strings
 from agent.vocabulary.step import ExecutorResponse
 from tooling.contract.json_codec import DecodeError, decode, encode
 from tooling.files.atomic_write import write_atomic
+from tooling.files.open_regular import read_regular
 
 FORMAT_VERSION = 1
 _KEY = re.compile(r"[0-9a-f]{16,128}")
@@ -54,7 +55,7 @@ def encode_result(key: str, response: ExecutorResponse) -> bytes:
 
 def read_result(path: Path, key: str) -> ExecutorResponse:
     """Read a stored result. Raises OSError if it is missing and ValueError if it is damaged."""
-    document = json.loads(path.read_bytes())
+    document = json.loads(read_regular(path))
     if not isinstance(document, dict) or (document.get("v"), document.get("key")) != (FORMAT_VERSION, key):
         raise DecodeError(f"{path.name} is not the result of {key}")
     if document.get("digest") != _digest(document.get("response")):

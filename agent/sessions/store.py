@@ -11,6 +11,7 @@ from pathlib import Path
 
 from agent.vocabulary.errors import InputError, SessionBusy
 from tooling.contract.fast_dataclass import dataclass
+from tooling.files.open_regular import open_fd
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _REQUEST_CHARS = 200
@@ -52,6 +53,11 @@ class SessionFolder:
     def blobs(self) -> Path:
         """The folder of file contents from before a change, for undo, and of images."""
         return self.root / "blobs"
+
+    @property
+    def checkpoint(self) -> Path:
+        """The folder that holds the workspace as it was before the command that runs, for undo."""
+        return self.root / "checkpoint"
 
     @property
     def steps(self) -> Path:
@@ -126,7 +132,7 @@ class SessionLock:
     """Held while a process works in a session; the kernel releases it when that process dies."""
 
     def __init__(self, folder: SessionFolder) -> None:
-        self._fd = os.open(folder.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._fd = open_fd(folder.lock, os.O_RDWR | os.O_CREAT)
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:

@@ -15,11 +15,11 @@ LIMIT_S = 0.3
 _HEAD_PREFIX = "ref: refs/heads/"
 _COMMIT_CHARS = 8
 _MAX_BYTES = 64_000
-# `status` runs content filters; only the user's own settings may define them. An include can hide them.
-_RUNS_PROGRAMS = ("filter", "include")
+# Content filters and merge drivers are programs that only the user's own settings may name. An include can hide them.
+_RUNS_PROGRAMS = ("filter", "include", "driver")
 _NO_PROGRAMS = ("--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
 _STATUS = ("status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=normal", "--ignore-submodules=all")
-_NO_FETCHING = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1", "GIT_TERMINAL_PROMPT": "0"}
+NO_FETCHING = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1", "GIT_TERMINAL_PROMPT": "0"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,11 +64,11 @@ def count_changes(repository: Repository, environ: Mapping[str, str], limit_s: f
 def run_git(repository: Repository, environ: Mapping[str, str], *words: str, limit_s: float) -> bytes | None:
     """Return the output of a git command that reads; None if it fails, takes too long or could run other programs."""
     program = shutil.which("git", path=environ.get("PATH"))
-    if program is None or not Path(program).is_absolute() or not _is_safe(repository):
+    if program is None or not Path(program).is_absolute() or not is_safe(repository):
         return None
     env = {name: environ[name] for name in ("PATH", "HOME", "XDG_CONFIG_HOME") if name in environ}
     # Named, because git may otherwise take a folder of the work tree for the repository.
-    env |= {**_NO_FETCHING, "GIT_DIR": str(repository.git_dir), "GIT_WORK_TREE": str(repository.root)}
+    env |= {**NO_FETCHING, "GIT_DIR": str(repository.git_dir), "GIT_WORK_TREE": str(repository.root)}
     try:
         finished = subprocess.run(
             (program, *_NO_PROGRAMS, *words),
@@ -84,10 +84,14 @@ def run_git(repository: Repository, environ: Mapping[str, str], *words: str, lim
     return finished.stdout if finished.returncode == 0 else None
 
 
-def _is_safe(repository: Repository) -> bool:
+def common_git_dir(repository: Repository) -> Path:
+    """Return the folder that all worktrees of a repository share."""
+    return (repository.git_dir / (_read_small(repository.git_dir / "commondir").strip() or ".")).resolve()
+
+
+def is_safe(repository: Repository) -> bool:
     """Whether the repository is the user's own and its settings cannot make git run a program."""
-    git_dir = repository.git_dir
-    common = git_dir / (_read_small(git_dir / "commondir").strip() or ".")
+    git_dir, common = repository.git_dir, common_git_dir(repository)
     if any(path.stat().st_uid != os.getuid() for path in (repository.root, git_dir, common)):
         return False
     for path in (common / "config", git_dir / "config.worktree"):

@@ -1,5 +1,7 @@
 """Builds the context of a request: project notes, memory, history, attached files, piped text. All of it is data."""
 
+import filecmp
+import os
 import re
 import shutil
 from collections.abc import Sequence
@@ -67,21 +69,51 @@ def _store_image(path: Path, blobs: Path) -> Image:
 
 
 def stage_inputs(inputs: Sequence[Path], workspace: Path) -> list[str]:
-    """Copy input files into the workspace's `input/`; return their paths relative to the workspace."""
-    staged: list[str] = []
-    for source in inputs:
-        target = workspace / "input" / source.name
-        try:
-            if not source.is_file():
-                raise InputError(f"the input {source} is not an existing file")
-            if target.exists():
-                raise InputError(f"{target} already exists", "rename one of the two files")
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source, target)
-        except OSError as error:
-            raise InputError(f"cannot stage the input {source}: {error.strerror}") from error
-        staged.append(f"input/{source.name}")
-    return staged
+    """Copy input files into the workspace's `input/`, all or none; return their paths relative to the workspace.
+
+    A file that is there already, with the same content, is used as it is.
+    """
+    folder = workspace / "input"
+    if inputs and not folder.resolve().is_relative_to(workspace.resolve()):
+        raise InputError(f"{folder} is a symbolic link that leads out of the working folder", "remove the link")
+    created: list[Path] = []
+    try:
+        for source in inputs:
+            if _is_missing(source, folder / source.name):
+                if not folder.is_dir():
+                    folder.mkdir()
+                    created.append(folder)
+                _copy_new(source, folder / source.name, created)
+    except BaseException:
+        for path in reversed(created):
+            path.rmdir() if path == folder else path.unlink()
+        raise
+    return list(dict.fromkeys(f"input/{source.name}" for source in inputs))
+
+
+def _is_missing(source: Path, target: Path) -> bool:
+    """Whether an input must be copied. Raises InputError if it cannot be, or if another file has its name."""
+    if not source.is_file():
+        raise InputError(f"the input {source} is not an existing file")
+    if not os.path.lexists(target):
+        return True
+    try:
+        # Not shallow: the same time and size are not the same content.
+        is_same = target.is_file() and not target.is_symlink() and filecmp.cmp(source, target, shallow=False)
+    except OSError as error:
+        raise InputError(f"cannot stage the input {source}: {error.strerror}") from error
+    if not is_same:
+        raise InputError(f"{target} already exists and is not {source}", "rename one of the two files")
+    return False
+
+
+def _copy_new(source: Path, target: Path, created: list[Path]) -> None:
+    try:
+        with source.open("rb") as original, target.open("xb") as copy:
+            created.append(target)
+            shutil.copyfileobj(original, copy)
+    except OSError as error:
+        raise InputError(f"cannot stage the input {source}: {error.strerror}") from error
 
 
 def background(*, opening: str, notes: Sequence[ProjectNote], memory: str, said: str = "") -> str:

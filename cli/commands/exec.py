@@ -15,13 +15,13 @@ from agent.tool_setup import ToolEnvironment
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import UsageError
 from cli.run import flags as flag
-from cli.run.flags import check_backend
+from cli.run.flag_checks import check_flags
 from cli.run.progress import print_stderr
 from cli.run.standalone_call import CallOptions, run_standalone
 from cli.run.stdout import sanitize_for_terminal, write_line
 
 # Everything after the first word belongs to the command, including words with dashes.
-CONTEXT = {"ignore_unknown_options": True, "allow_interspersed_args": False}
+CONTEXT = {"allow_interspersed_args": False}
 _REFUSED = ("denied", "deferred", "blocked")
 Words = Annotated[
     list[str] | None, typer.Argument(metavar="-- CMD…", help="A shell command, or a program and its arguments.")
@@ -30,7 +30,9 @@ SkipCheck = Annotated[
     bool, typer.Option("--skip-check", help="Skip the safety check and approvals, but not the sandbox.")
 ]
 
-TIMED_OUT = "error: the command exceeded its time limit (`command_timeout_s`)"
+Timeout = Annotated[float | None, typer.Option("--timeout", metavar="SECONDS", help="Time limit of the command.")]
+
+TIMED_OUT = "error: the command exceeded its time limit; --timeout SECONDS or the setting `command_timeout_s` raise it"
 _CHUNK_CHARS = 65_536
 
 
@@ -44,17 +46,24 @@ def command(
     allow_net: flag.AllowNet = None,
     allow: flag.Allow = None,
     deny: flag.Deny = None,
+    timeout: Timeout = None,
     assignments: flag.Assignments = None,
 ) -> None:
     """Run one command with the agent's checks, sandbox and limits. Exits with the command's exit code."""
+    check_flags(locals())
     if not words:
         raise UsageError("no command given", "write it after `--`: agent exec -- ls -l")
-    check_backend(backend)
     line = words[0] if len(words) == 1 else shlex.join(words)
     options = CallOptions(
         cwd=cwd,
         add_dirs=tuple(add_dirs or ()),
-        flags={"backend": backend, "allow_net": allow_net, "allow": allow, "deny": deny},
+        flags={
+            "backend": backend,
+            "allow_net": allow_net,
+            "allow": allow,
+            "deny": deny,
+            "command_timeout_s": timeout,
+        },
         assignments=tuple(assignments or ()),
         is_checked=not skip_check,
     )

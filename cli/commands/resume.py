@@ -2,6 +2,7 @@
 
 import typer
 
+from agent.vocabulary.errors import UsageError
 from cli.run import flags as flag
 
 
@@ -40,6 +41,8 @@ def command(
     replay: flag.Replay = None,
 ) -> None:
     """Resume an interrupted or partial run, the last one by default. Finished steps are not repeated."""
+    if finish is not None and not finish.strip():
+        raise UsageError("the id of the run is empty", "leave it out to resume the last unfinished run")
     given = {**locals(), "finish": finish or ""}
     from cli.run.run_task import run_task
 

@@ -23,6 +23,7 @@ def command(
     ephemeral: flag.Ephemeral = False,
     cwd: flag.Folder = None,
     scratch: flag.Scratch = False,
+    worktree: flag.Worktree = None,
     add_dirs: flag.AddDirs = None,
     backend: flag.Backend = None,
     allow_net: flag.AllowNet = None,

@@ -1,4 +1,4 @@
-"""`agent runs`: list, inspect and replay runs, and show the evidence for their answers."""
+"""`agent runs`: list, inspect, bisect and replay runs, and show the evidence for their answers."""
 
 from dataclasses import replace
 from typing import Annotated
@@ -8,18 +8,16 @@ import typer
 from agent.config.user_dirs import data_dir, os_environ
 from agent.sessions.store import SessionStore
 from agent.sessions.views.listing import RunRef, find_run
-from agent.vocabulary.errors import AgentError
+from agent.vocabulary.errors import AgentError, UsageError
+from cli.commands.sessions import AllOption, JsonOption, LimitOption, max_rows
 from cli.pages.pages import print_json, print_lines, print_page, terminal_width
 from cli.run import flags as flag
 from tooling.contract.json_codec import encode
 
 app = typer.Typer(no_args_is_help=True)
+MORE_RUNS = "there are older runs; --all shows them"
 
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="Id of a run, a prefix of it, or last.")]
-LimitOption = Annotated[int, typer.Option("--limit", "-n", min=1, metavar="N", help="Maximum number to list.")]
-AllOption = Annotated[bool, typer.Option("--all", "-a", help="List all.")]
-_DEFAULT_LIMIT = 30
 
 
 @app.command("list")
@@ -28,7 +26,7 @@ def list_runs(
     session: Annotated[
         str | None, typer.Option("--session", metavar="SESSION", help="Only runs of this session.")
     ] = None,
-    limit: LimitOption = _DEFAULT_LIMIT,
+    limit: LimitOption = None,
     show_all: AllOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -36,12 +34,17 @@ def list_runs(
     from agent.sessions.views.listing import newest_runs, run_rows
     from cli.pages.run_pages import runs_table
 
-    store, max_rows = _store(), None if show_all else limit
-    rows = run_rows(store.find(session))[:max_rows] if session else newest_runs(store, max_rows)
+    store, count = _store(), max_rows(limit, show_all=show_all, as_json=as_json)
+    # One more than is shown, to see whether there are more.
+    more = None if count is None else count + 1
+    found = run_rows(store.find(session))[:more] if session else newest_runs(store, more)
+    rows = found[:count]
     if as_json:
         print_json(encode(rows))
     else:
         print_lines(runs_table(rows, terminal_width()) if rows else ["(no runs)"])
+    if len(found) > len(rows):
+        typer.echo(MORE_RUNS, err=True)
 
 
 @app.command("show")
@@ -96,6 +99,35 @@ def show_evidence(
         print_json(encode(evidence))
     else:
         print_lines(render_evidence(evidence))
+
+
+@app.command("bisect")
+def bisect_run(
+    run: RunArgument,
+    *,
+    check: Annotated[
+        str, typer.Option("--check", metavar="CMD", help="Shell command that ends with 0 if all is well.")
+    ],
+    undo: Annotated[bool, typer.Option("--undo", help="Undo the step without asking.")] = False,
+    backend: flag.Backend = None,
+    allow_net: flag.AllowNet = None,
+    allow: flag.Allow = None,
+    deny: flag.Deny = None,
+    assignments: flag.Assignments = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Find the step after which a check fails, in a copy of the folder. Exits with 1 if there is no such step."""
+    from cli.pages.run_bisect import BisectOptions, run_bisect
+    from cli.run.standalone_call import CallOptions
+
+    if not check.strip():
+        raise UsageError("no check given", "for example: agent runs bisect last --check 'make test'")
+    call = CallOptions(
+        flags={"backend": backend, "allow_net": allow_net, "allow": allow, "deny": deny},
+        assignments=tuple(assignments or ()),
+    )
+    options = BisectOptions(check=check, call=call, as_json=as_json, is_undone=undo)
+    raise typer.Exit(run_bisect(_find_run(run), options))
 
 
 @app.command("replay")

@@ -28,7 +28,10 @@ SessionArgument = Annotated[str, typer.Argument(metavar="SESSION", help="Id of a
 SessionsArgument = Annotated[
     list[str], typer.Argument(metavar="SESSION...", help="Ids of sessions, or prefixes of them.")
 ]
-LimitOption = Annotated[int, typer.Option("--limit", "-n", min=1, metavar="N", help="Maximum number to list.")]
+LimitOption = Annotated[
+    int | None,
+    typer.Option("--limit", "-n", min=1, metavar="N", help="Maximum number to list; 30, or all with --json."),
+]
 AllOption = Annotated[bool, typer.Option("--all", "-a", help="List all.")]
 RunOption = Annotated[str | None, typer.Option("--run", metavar="RUN", help="Only changes of this run.")]
 StepOption = Annotated[
@@ -40,22 +43,25 @@ NO_MATCHES = "no matches"
 
 
 @app.command("list")
-def list_sessions(
-    *, limit: LimitOption = _DEFAULT_LIMIT, show_all: AllOption = False, as_json: JsonOption = False
-) -> None:
+def list_sessions(*, limit: LimitOption = None, show_all: AllOption = False, as_json: JsonOption = False) -> None:
     """List sessions, newest first."""
     from agent.sessions.views.listing import newest_sessions, session_rows
     from cli.pages.session_pages import sessions_table
 
     store = _store()
     sessions = newest_sessions(store)
-    rows = list(session_rows(store, sessions, None if show_all else limit))
+    rows = list(session_rows(store, sessions, max_rows(limit, show_all=show_all, as_json=as_json)))
     if as_json:
         print_json(encode(rows))
     else:
         print_lines(sessions_table(rows, terminal_width()) if rows else ["(no sessions)"])
     if hidden := len(sessions) - len(rows):
         typer.echo(not_shown(hidden), err=True)
+
+
+def max_rows(limit: int | None, *, show_all: bool, as_json: bool) -> int | None:
+    """Return how many rows to list, None for all: what a program reads is cut only if it asks for that."""
+    return None if show_all or (as_json and limit is None) else limit or _DEFAULT_LIMIT
 
 
 def not_shown(count: int) -> str:
@@ -134,7 +140,7 @@ def search_sessions(
     words: Annotated[list[str], typer.Argument(metavar="TEXT...", help="Text to look for, ignoring case.")],
     *,
     deep: Annotated[bool, typer.Option("--deep", help="Also search messages, tool calls and changes.")] = False,
-    limit: LimitOption = 50,
+    limit: LimitOption = None,
     show_all: AllOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -144,7 +150,7 @@ def search_sessions(
 
     text = " ".join(words)
     hits = search(_store(), text, is_deep=deep)
-    shown = list(islice(hits, None if show_all else limit))
+    shown = list(islice(hits, max_rows(limit, show_all=show_all, as_json=as_json)))
     if as_json:
         print_json(encode(shown))
     elif (width := terminal_width()) is None:

@@ -11,6 +11,7 @@ from agent.vocabulary.errors import UsageError
 from cli.pages import pages
 from cli.pages.columns import render_rows
 from cli.run import flags as flag
+from cli.run.flag_checks import check_flags
 from cli.run.progress import print_stderr
 from cli.tool_arguments import parse_arguments
 from tooling.contract.json_codec import did_you_mean, encode
@@ -62,12 +63,12 @@ def call(
     assignments: flag.Assignments = None,
 ) -> None:
     """Call one tool as the model would. Checks, approvals, sandbox and limits apply; exits with the call's code."""
+    check_flags(locals())
     from agent.diagnostics.one_call import call_tool
     from cli.run.standalone_call import CallOptions, run_standalone
 
     # Warnings about plugins that cannot be loaded are printed when the call is made.
     arguments = parse_arguments(words or (), _find_spec(name, load_catalog()))
-    flag.check_backend(backend)
     options = CallOptions(
         cwd=cwd,
         add_dirs=tuple(add_dirs or ()),

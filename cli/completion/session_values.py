@@ -7,7 +7,7 @@ from typing import get_args
 from agent.config.user_dirs import data_path
 from agent.protocol.events import Event
 from agent.sessions.resume.lookup import is_unfinished
-from agent.sessions.store import SessionStore
+from agent.sessions.store import SessionFolder, SessionStore
 from agent.sessions.views.listing import LAST, find_run, newest_runs, newest_sessions, run_rows, session_row
 from agent.sessions.views.session_summary import RunRecord, read_session
 from cli.completion.candidates import CompletionItem, CompletionRequest, CompletionSource
@@ -40,9 +40,16 @@ def _runs(request: CompletionRequest) -> Iterable[CompletionItem]:
 
 def _unfinished(request: CompletionRequest) -> Iterable[CompletionItem]:
     store = _store(request)
-    recent = (read_session(store.folder_for(entry.id)) for entry in islice(newest_sessions(store), _LIMIT))
-    runs = (run for session in recent for run in reversed(session.runs) if is_unfinished(run))
+    recent = (_runs_of(store.folder_for(entry.id)) for entry in islice(newest_sessions(store), _LIMIT))
+    runs = (run for session in recent for run in reversed(session) if is_unfinished(run))
     return (CompletionItem(word=run.run_id, description=f"{run.subtype}: {run.user}") for run in runs)
+
+
+def _runs_of(folder: SessionFolder) -> tuple[RunRecord, ...]:
+    try:
+        return read_session(folder).runs
+    except OSError:
+        return ()
 
 
 def _resumable(request: CompletionRequest) -> Iterable[CompletionItem]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 
 FULL_OUTPUT_IN = "full output in"
+_MAX_CHANGED = 50
 
 
 def runs_table(rows: Sequence[RunRow], width: int | None) -> list[str]:
@@ -65,7 +66,7 @@ def render_run(run: RunView, *, status: str, width: int | None) -> Iterator[str]
     yield from (f"warning: {one_line(text, 400)}" for text in run.warnings)
     yield from (f"error: {one_line(text, 400)}" for text in run.errors)
     yield from (f"denied: {one_line(text, 400)}" for text in (*run.permission_denials, *run.deferred))
-    yield from (f"changed: {one_line(path, 400)}" for path in run.artifacts)
+    yield from (f"changed: {one_line(path, 400)}" for path in _changed_paths(run))
     if run.answer:
         yield "answer:"
         yield from indent_lines(run.answer)
@@ -100,6 +101,15 @@ def _call_lines(call: CallView) -> Iterator[str]:
     file = f"; {FULL_OUTPUT_IN} {one_line(call.output_file, 1000)}" if call.output_file else ""
     yield f"ended: {ending}{verdict}{file}"
     yield from indent_lines(call.output)
+
+
+def _changed_paths(run: RunView) -> Iterator[str]:
+    """Yield the files that a run changed, with tools and with commands."""
+    found = [change.path for step in run.steps for change in step.changes if change.kind != "folder"]
+    paths = list(dict.fromkeys((*run.artifacts, *found)))
+    yield from paths[:_MAX_CHANGED]
+    if len(paths) > _MAX_CHANGED:
+        yield f"{len(paths) - _MAX_CHANGED} more; `agent sessions diff` shows them"
 
 
 def _change_counts(change: FileChange) -> str:

@@ -12,6 +12,7 @@ from agent.sessions.views.listing import RunRef
 from agent.vocabulary import exit_codes
 from cli.pages.pages import print_text
 from cli.run.progress import print_stderr
+from tooling.files.open_regular import open_regular
 from tooling.output import decode_output
 
 _POLL_S = 0.1
@@ -38,7 +39,7 @@ def print_events(run: RunRef, *, types: Collection[str], steps: Collection[str],
 def _follow(run: RunRef) -> Iterator[LogLine]:
     """Yield the lines of a run as they are written, until it ends or its process does."""
     has_started = False
-    with run.folder.events.open("rb") as log:
+    with open_regular(run.folder.events) as log:
         while True:
             # Checked before reading, so that the last lines of a run that ends now are still read.
             is_held = lock_holder(run.folder) is not None

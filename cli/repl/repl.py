@@ -10,6 +10,7 @@ from agent.protocol.events import Envelope, RunCompleted
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import AgentError, UsageError
 from cli.messages.translate import translate
+from cli.repl.asides import Asides
 from cli.repl.external_programs import ExternalPrograms
 from cli.repl.mentions import find_mentions
 from cli.repl.plan_choice import PlanReview, ask_about_proposal
@@ -70,6 +71,7 @@ class Repl:
             on_start=self._on_request_started,
             on_end=self._on_request_ended,
         )
+        self.asides = Asides(self)
         self._shell = ShellEscape(state.environ)
         self._is_exit_requested = False
         self.shell_output = ""
@@ -97,7 +99,7 @@ class Repl:
             loop.add_signal_handler(number, self._on_signal, why)
         queue_task = asyncio.ensure_future(self.queue.run())
         if not self.state.read_settings().settings.model:
-            self.spawn(welcome(self.state.environ, ask=self.ui.ask, report=self._print_quiet))
+            self.spawn(welcome(self))
         try:
             return await self.ui.run()
         finally:
@@ -237,8 +239,8 @@ class Repl:
         self.ui.exit(exit_code)
 
     def interrupt(self) -> None:
-        """Cancel a search or an answer, else stop the run, else clear the line, else explain how to quit."""
-        if self.ui.cancel_edit():
+        """Cancel a search, an answer or an aside, else stop the run, clear the line, or explain how to quit."""
+        if self.ui.cancel_edit() or self.asides.cancel():
             return
         if self.queue.is_busy:
             if self._is_exit_requested:

@@ -79,6 +79,10 @@ class ReplState:
             case _:
                 pass
 
+    def add_usage(self, usage: Usage) -> None:
+        """Count what was spent beside the runs of this session."""
+        self.usage += usage
+
     def cost_text(self) -> str:
         """Return tokens, requests and cost of the session."""
         cost = "unknown cost" if self.usage.cost_usd is None else format_cost(self.usage.cost_usd)

@@ -2,11 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
+
+import typer
 
 from agent.sessions.resume.lookup import (
     ResumableRun,
     find_resumable_run,
+    is_newest_run,
     is_unfinished,
     last_session,
     last_unfinished,
@@ -15,12 +19,19 @@ from agent.sessions.resume.lookup import (
 from agent.sessions.store import SessionFolder, SessionStore
 from agent.sessions.upkeep.fork import fork
 from agent.sessions.views.session_summary import RunRecord, read_session
-from agent.vocabulary.errors import InputError, UsageError
+from agent.vocabulary.errors import AgentError, InputError, UsageError
 from cli.run.flags import RunFlags
 from cli.run.progress import print_stderr
+from cli.screen.format import shorten_path
+from cli.screen.sanitize import sanitize
 from tooling.contract.fast_dataclass import dataclass
 
 _HINT = 'to continue with a new task: agent run --continue "your task"'
+_RUNS_HINT = "`agent runs list` shows all; name one: agent resume RUN"
+_REQUEST_CHARS = 60
+NONE_HERE = "there is no unfinished run in this folder"
+NEWER_HERE = "newer runs were started in this folder"
+NOT_RESUMED = "nothing was resumed"
 NOTHING_TO_RESUME = "there is nothing to resume"
 FINISHED = "finished successfully"
 
@@ -38,9 +49,11 @@ class ResumeTarget:
     settings: Mapping[str, object]
 
 
-def find_resume_target(flags: RunFlags, store: SessionStore) -> ResumeTarget:
-    """Resolve the flags, forking the session if asked to."""
+def find_resume_target(flags: RunFlags, store: SessionStore, *, can_ask: bool) -> ResumeTarget:
+    """Resolve the flags, forking the session if asked to; what is chosen without a name is said or asked."""
     before = _find_unfinished(flags, store) if flags.has_no_task else _last_run(_find_session(flags, store))
+    if not (flags.finish or flags.resume):
+        _announce(before, flags, store, can_ask=can_ask)
     target = ResumeTarget(
         session_id=before.folder.id,
         run_id=before.run.run_id if flags.has_no_task else None,
@@ -50,10 +63,38 @@ def find_resume_target(flags: RunFlags, store: SessionStore) -> ResumeTarget:
     return _fork(target, before.folder, store) if flags.fork else target
 
 
+def _announce(before: ResumableRun, flags: RunFlags, store: SessionStore, *, can_ask: bool) -> None:
+    """Say which run or session was chosen; ask before resuming one that is not the newest, or of another folder."""
+    where = "" if before.cwd in (None, _here(flags)) else f" in {shorten_path(before.run.cwd)}"
+    text = f"{before.run.run_id}{where}, {_describe(before.run)}"
+    if flags.has_no_task and can_ask and (where or not is_newest_run(store, before)):
+        why = NONE_HERE if where else NEWER_HERE
+        if not typer.confirm(f"{why}; resume {text}?", default=True, err=True):
+            raise AgentError(NOT_RESUMED, _RUNS_HINT)
+    elif not (flags.quiet or flags.output_format == "stream-json"):
+        print_stderr(
+            f"last unfinished run: {text}" if flags.has_no_task else f"session {before.folder.id}: last {text}"
+        )
+
+
+def _describe(run: RunRecord) -> str:
+    started = f"{datetime.fromisoformat(run.date).astimezone():%Y-%m-%d %H:%M}" if run.date else "no date"
+    request = sanitize(" ".join(run.user.split()))
+    return f"{started}: {request if len(request) <= _REQUEST_CHARS else request[: _REQUEST_CHARS - 1] + '…'}"
+
+
+def _here(flags: RunFlags) -> Path | None:
+    """Return the folder whose sessions come first; None if it was deleted."""
+    try:
+        return flags.cwd.resolve() if flags.cwd else Path.cwd()
+    except OSError:
+        return None
+
+
 def _find_unfinished(flags: RunFlags, store: SessionStore) -> ResumableRun:
     """Return the run to resume, or raise UsageError saying why there is none."""
     if flags.finish == "":
-        return last_unfinished(store)
+        return last_unfinished(store, _here(flags))
     name = flags.finish or flags.resume
     if name is not None and (candidate := _find_run(name, store)):
         if not is_unfinished(candidate.run):
@@ -61,7 +102,7 @@ def _find_unfinished(flags: RunFlags, store: SessionStore) -> ResumableRun:
             why = FINISHED if is_success else "only made a plan" if candidate.run.plan_only else "has no task"
             raise UsageError(f"run {candidate.run.run_id} {why}; {NOTHING_TO_RESUME}", _HINT)
         return candidate
-    folder = last_session(store) if name is None else store.find(name)
+    folder = last_session(store, _here(flags)) if name is None else store.find(name)
     in_session = unfinished_in(folder)
     if in_session is None:
         raise UsageError(f"all runs of session {folder.id} have finished; {NOTHING_TO_RESUME}", _HINT)
@@ -71,7 +112,7 @@ def _find_unfinished(flags: RunFlags, store: SessionStore) -> ResumableRun:
 def _find_session(flags: RunFlags, store: SessionStore) -> SessionFolder:
     """Return the session for a new task."""
     if flags.resume is None:
-        return last_session(store)
+        return last_session(store, _here(flags))
     named = _find_run(flags.resume, store)
     return named.folder if named else store.find(flags.resume)
 

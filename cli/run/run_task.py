@@ -21,6 +21,8 @@ from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import AgentError, SessionBusy, UsageError
 from agent.vocabulary.outcome import Outcome
 from agent.vocabulary.plan import Plan
+from agent.workspace.git_state import common_git_dir
+from cli.run.flag_checks import check_network
 from cli.run.flags import RunFlags, parse_run_flags
 from cli.run.listener import Listener
 from cli.run.progress import print_stderr
@@ -78,15 +80,16 @@ def run_task(given: Mapping[str, object], request: Submit | None = None) -> int:
         environ = os_environ()
         target = _resume_target(flags, environ)
         loaded = _load_settings(flags, environ, target)
+        check_network(flags.settings, loaded.settings.backend)
         check_writable(flags.last_message)
         check_writable(flags.save)
         if flags.input_format == "stream-json":
             return _run_stream_session(flags, target, loaded, environ)
         if flags.edit and not is_interactive():
             raise UsageError(EDIT_NEEDS_TERMINAL)
-        folder = choose_folder(flags, target, environ)
         with _signals_as_errors():
             submit = request or _resolve_request(flags, target, loaded, environ)
+            folder = choose_folder(flags, target, environ)
             review = _plan_review(flags, loaded, environ, submit)
             app = _open_app(flags, target, folder, loaded, environ, review)
         if not (flags.quiet or flags.plan_only or flags.output_format == "stream-json"):
@@ -94,7 +97,13 @@ def run_task(given: Mapping[str, object], request: Submit | None = None) -> int:
         outcome, listener = asyncio.run(_run(app, flags, environ, submit, review))
     except AgentError as error:
         return report_error(error, given.get("output_format", "text"))
-    return write_result(flags, outcome, listener, submit.prompt)
+    exit_code = write_result(flags, outcome, listener, submit.prompt)
+    if folder.worktree:
+        from cli.run.worktree_choice import finish_worktree
+
+        can_ask = is_interactive() and not flags.quiet
+        finish_worktree(folder.worktree, environ, outcome, submit.prompt, is_quiet=flags.quiet, can_ask=can_ask)
+    return exit_code
 
 
 def _run_stream_session(
@@ -113,7 +122,7 @@ def _resume_target(flags: RunFlags, environ: Mapping[str, str]) -> "ResumeTarget
         return None
     from cli.run.resume_target import find_resume_target
 
-    return find_resume_target(flags, SessionStore(data_dir(environ)))
+    return find_resume_target(flags, SessionStore(data_dir(environ)), can_ask=is_interactive())
 
 
 def report_error(error: AgentError, output_format: object) -> int:
@@ -221,6 +230,7 @@ def _run_options(
         session_id=target.session_id if target else flags.session,
         is_ephemeral=flags.ephemeral,
         cwd=folder.path,
+        git_dir=common_git_dir(folder.worktree.repository) if folder.worktree else None,
         extra_dirs=flags.add_dirs,
     )
     return RunOptions(

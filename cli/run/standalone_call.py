@@ -19,6 +19,7 @@ from agent.run_scope import SessionLocation, open_scope
 from agent.tool_setup import ToolEnvironment
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import SandboxError
+from cli.run.flag_checks import check_network
 from cli.run.progress import print_stderr
 from cli.run.run_task import is_interactive
 from cli.run.terminal_approvals import TerminalApprovals
@@ -51,6 +52,7 @@ async def _run(options: CallOptions, call: Callable[[ToolEnvironment], Awaitable
         asyncio.get_running_loop().add_signal_handler(number, _stop_once, asyncio.current_task())
     environ = os_environ()
     loaded = load_settings(environ=environ, flags=options.flags, assignments=options.assignments)
+    check_network(options.flags, loaded.settings.backend)
     settings = replace(loaded.settings, output_trim_chars=FULL_OUTPUT_CHARS)
     scope = open_scope(_session_location(options, environ), loaded.secrets)
     questions = PendingQuestions(

@@ -75,6 +75,7 @@ class StreamSession:
         self._exit_code = exit_codes.OK
         self._stop_code: int | None = None
         self._has_run = False
+        self._rejected = 0
         self._changed = asyncio.Event()
 
     async def run(self) -> int:
@@ -194,10 +195,11 @@ class StreamSession:
     async def _reject(self, number: int, problem: str) -> None:
         """Report a line that was not carried out, as an event outside of any run."""
         now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        self._rejected += 1
         if not self._has_run:
             self._exit_code = exit_codes.BAD_INPUT
         error = ErrorRaised(message=f"line {number} of stdin: {problem}", exit_code=exit_codes.OK)
-        envelope = Envelope(seq=0, ts=now, session_id=self._session_id or "", run_id="", event=error)
+        envelope = Envelope(seq=self._rejected, ts=now, session_id=self._session_id or "", run_id="", event=error)
         try:
             await self._writer.write(event_line(envelope))
         except OSError:

@@ -3,13 +3,16 @@
 import os
 import stat
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent.config.user_dirs import config_dir, current_folder, data_path
-from agent.sessions.store import SessionStore
+from agent.sessions.store import SessionStore, new_session_id
 from agent.sessions.views.session_summary import read_head
+from agent.vocabulary.errors import InputError
 from agent.workspace.git_state import find_repository
+from agent.workspace.worktrees import Worktree, Worktrees
 from cli.run.flags import RunFlags
 from cli.screen.format import shorten_path
 from tooling.contract.fast_dataclass import dataclass
@@ -30,9 +33,12 @@ class WorkFolder:
 
     path: Path | None
     why: str = ""
+    worktree: Worktree | None = None
 
     def describe(self, folder: Path, *, is_ephemeral: bool) -> str:
         """Return the first line of a run, which works in `folder`."""
+        if self.worktree:
+            return f"in worktree {self.worktree.name} of {shorten_path(self.worktree.root)}: {shorten_path(folder)}"
         if self.path:
             return f"in {shorten_path(folder)}"
         because = f", because {self.why}; -C . works there" if self.why else ""
@@ -43,10 +49,13 @@ class WorkFolder:
 
 def choose_folder(flags: RunFlags, target: "ResumeTarget | None", environ: Mapping[str, str]) -> WorkFolder:
     """Choose the folder of a run; raises InputError if the current folder is wanted and was deleted."""
+    if flags.worktree is not None:
+        return _open_worktree(flags.worktree, (flags.cwd or current_folder()).resolve(), environ)
     if flags.cwd or flags.scratch:
         return WorkFolder(path=flags.cwd)
     if target:
-        return WorkFolder(path=target.cwd)
+        used = Worktrees(data_path(environ), environ).containing(target.cwd) if target.cwd else None
+        return WorkFolder(path=target.cwd, worktree=used)
     if flags.session:
         session = SessionStore(data_path(environ)).folder_for(flags.session)
         if before := read_head(session).cwd:
@@ -54,6 +63,16 @@ def choose_folder(flags: RunFlags, target: "ResumeTarget | None", environ: Mappi
     current = current_folder()
     why = not_a_project(current, environ)
     return WorkFolder(path=None if why else current, why=why)
+
+
+def _open_worktree(name: str, folder: Path, environ: Mapping[str, str]) -> WorkFolder:
+    """Open the worktree of this name, or a new one; the run works in the same folder of it."""
+    if not folder.is_dir():
+        raise InputError(f"{folder} is not an existing folder")
+    worktrees = Worktrees(data_path(environ), environ)
+    worktree = worktrees.open(name or new_session_id(datetime.now(UTC)), folder)
+    same = Path(worktree.path) / folder.relative_to(worktree.root)
+    return WorkFolder(path=same if same.is_dir() else Path(worktree.path), worktree=worktree)
 
 
 def not_a_project(folder: Path, environ: Mapping[str, str]) -> str:

@@ -85,6 +85,7 @@ class Transcript:
         self._calls: dict[tuple[str | None, str], str] = {}
         # These events arrive before the end of the call they belong to, and are shown below it.
         self._changes: dict[str, tuple[FileChange, ...]] = {}
+        self._command_changes: list[str] = []
         self._errors: list[ErrorRaised] = []
         self._answer = MarkdownStream()
         self._has_answered = False
@@ -125,6 +126,9 @@ class Transcript:
                 pass
             case ToolCompleted() as call:
                 self._on_tool_completed(envelope.step_id or "", call)
+            case FilesChanged(changes=changes, command_id=str()):
+                # Found while the model already goes on: told at the end, not in the middle of its words.
+                self._command_changes += [change.path for change in changes if change.kind != "folder"]
             case FilesChanged(changes=changes):
                 step = envelope.step_id or ""
                 self._changes[step] = (*self._changes.get(step, ()), *changes)
@@ -146,7 +150,8 @@ class Transcript:
         match envelope.event:
             case ApprovalResolved(decision=decision, by=by, opinion=opinion):
                 tone: Tone = "quiet" if decision == "allow" else "warn"
-                self._print_clipped(tone, f"  {_prefix(envelope.step_id)}{approval_text(decision, by, opinion)}")
+                write = self._print_wrapped if opinion else self._print_clipped
+                write(tone, f"  {_prefix(envelope.step_id)}{approval_text(decision, by, opinion)}")
             case QuestionAnswered(answer=answer):
                 reply = f"answered: {line}" if (line := to_single_line(answer or "")) else "not answered"
                 self._print_clipped("quiet", f"  {_prefix(envelope.step_id)}{reply}")
@@ -161,7 +166,7 @@ class Transcript:
                 pass
 
     def _on_run_started(self, warnings: tuple[str, ...]) -> None:
-        self._calls, self._changes = {}, {}
+        self._calls, self._changes, self._command_changes = {}, {}, []
         self._answer, self._errors = MarkdownStream(), []
         self._has_answered = self._is_after_answer = False
         self._lead_text, self._shown_plan = "", ()
@@ -304,6 +309,8 @@ class Transcript:
         self._print_errors()
         for path in end.artifacts:
             self._print_clipped("quiet", f"  wrote {path}")
+        if by_commands := [path for path in dict.fromkeys(self._command_changes) if path not in end.artifacts]:
+            self._print_clipped("quiet", f"  commands changed {', '.join(by_commands)}")
         parts = [format_duration(end.duration_ms / 1000)]
         parts += [counts] if (counts := self._step_counts(end)) else []
         parts += [format_tokens(end.usage)] if end.usage.total_tokens else []

@@ -20,7 +20,8 @@ ALL = (
 ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text()
 MAX_DESCRIPTION = 100
 # Files that a recipe has you create.
-PLACEHOLDERS = {"agent/backends/NAME.py", "agent/backends/table.py"}
+# The last one is a branch.
+PLACEHOLDERS = {"agent/backends/NAME.py", "agent/backends/table.py", "agent/NAME"}
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _PATH = re.compile(r"`((?:agent|cli|tooling|tests|patterns|docs|examples|bench)/[\w./-]+)`")
 _BRANCH = re.compile(r"^( *)([\w.]+/?) +(\S.*)$")

@@ -3,6 +3,7 @@
 import os
 import re
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -113,3 +114,24 @@ def test_without_a_sandbox_it_runs(name: str, tmp_path: Path) -> None:
     subprocess.run(["bash", "-c", PLANTS[name]], cwd=checkout.workspace, env=environ, capture_output=True, check=False)
     checkout.use_git()
     assert checkout.ran.exists(), name
+
+
+@needs("bwrap")
+async def test_thousands_of_nested_repositories_do_not_stop_the_sandbox(
+    tmp_path: Path, build_runner: BuildRunner
+) -> None:
+    for name in range(3000):
+        store = tmp_path / "ws" / f"d{name % 60}" / f"r{name}" / ".git"
+        (store / "hooks").mkdir(parents=True)
+        (store / "config").touch()
+    runner = build_runner(tmp_path / "ws", "bubblewrap")
+    ended = await runner.run(CommandRequest(argv=("echo", "on"), cwd=tmp_path / "ws", timeout_s=20))
+    assert ended.output == b"on\n"
+
+
+@needs("bwrap")
+async def test_a_workspace_in_var_tmp_works(build_runner: BuildRunner) -> None:
+    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="wl-") as folder:
+        runner = build_runner(Path(folder), "bubblewrap")
+        ended = await runner.run(CommandRequest(argv=("touch", "a"), cwd=Path(folder), timeout_s=20))
+        assert (ended.exit_code, (Path(folder) / "a").exists()) == (0, True), ended

@@ -43,6 +43,7 @@ _THIS_RUN = "this run"
 _YOLO = "approval mode yolo"
 
 NO_USER_TO_ASK = "This run cannot ask for approval"
+WOULD_ALLOW = "would allow it"
 MODE_NEVER_ASKS = "This mode never asks for approval"
 PLAN_MODE = "Plan mode: nothing may be changed yet, and only commands that just read are run. Look around and propose."
 
@@ -63,6 +64,7 @@ class PolicyApprover:
         user: Approver | None = None,
         reviewer: Reviewer | None = None,
         asks_for_edits: bool = False,
+        limits_network: bool = True,
         only_reads: Callable[[str, Path], bool] = lambda command, cwd: False,
         save_rules: Callable[[Scope, tuple[str, ...]], None] | None = None,
     ) -> None:
@@ -73,6 +75,7 @@ class PolicyApprover:
         self._user = user
         self._reviewer = reviewer
         self._asks_for_edits = asks_for_edits
+        self._limits_network = limits_network
         self._only_reads = only_reads
         self._save_rules = save_rules
         self._allowed_for_run: set[Action] = set()
@@ -104,7 +107,7 @@ class PolicyApprover:
         if answer is not None:
             return answer
         if self._user is None:
-            refusal = _refusal(self._on_approval, "policy", NO_USER_TO_ASK, action, verdict)
+            refusal = self._refuse(self._on_approval, "policy", NO_USER_TO_ASK, action, verdict)
             return replace(refusal, opinion=opinion)
         return await self._ask_user(self._user, action, replace(verdict, opinion=opinion), ctx)
 
@@ -142,8 +145,23 @@ class PolicyApprover:
         if action.effect != "forget" and (by := self._allowed_by(action, verdict)):
             return ApprovalAnswer(decision="allow", by=by, rule=action.subject if by == _THIS_RUN else "")
         if self._mode == "never":
-            return _refusal("deny", "approval mode never", MODE_NEVER_ASKS, action, verdict)
+            return self._refuse("deny", "approval mode never", MODE_NEVER_ASKS, action, verdict)
         return None
+
+    def _refuse(self, decision: OnApproval, by: str, why: str, action: Action, verdict: Verdict) -> ApprovalAnswer:
+        """Refuse, and name the flags that would really let the action through."""
+        if action.effect == "forget":
+            remark = f"{why}; only the user can clear the memory, for example with `agent memory clear`."
+            return ApprovalAnswer(decision=decision, by=by, remark=remark)
+        rules = _rules_for(action, verdict)
+        # A command that is allowed but cannot reach its hosts would only fail later.
+        hosts = verdict.hosts if action.effect == "execute" and self._limits_network else ()
+        flags = [] if hosts and verdict.is_only_network else [f"--allow {shlex.quote(rule)}" for rule in rules]
+        flags += [f"--allow-net {shlex.quote(host)}" for host in hosts]
+        is_plain_edit = action.effect == "write" and verdict.decision is not Decision.ASK
+        mode = " or --approval-mode auto-edit" if is_plain_edit else ""
+        remark = f"{why}; {' '.join(flags)}{mode} {WOULD_ALLOW}."
+        return ApprovalAnswer(decision=decision, by=by, remark=remark, rule="; ".join(rules))
 
     def _changes_something(self, action: Action) -> bool:
         is_command = action.effect == "execute" and action.tool == "run_command"
@@ -201,18 +219,6 @@ def _matches(rule: str, command: str, action: Action, is_match: Callable[[str, s
     if action.effect == "web":
         return covers_host(rule, command)
     return action.effect == "execute" and is_match(rule, command)
-
-
-def _refusal(decision: OnApproval, by: str, why: str, action: Action, verdict: Verdict) -> ApprovalAnswer:
-    """Refuse, and name the rules that would allow the action."""
-    if action.effect == "forget":
-        remark = f"{why}; only the user can clear the memory, for example with `agent memory clear`."
-        return ApprovalAnswer(decision=decision, by=by, remark=remark)
-    rules = _rules_for(action, verdict)
-    flags = " ".join(f"--allow {shlex.quote(rule)}" for rule in rules)
-    mode = " or --approval-mode auto-edit" if action.effect == "write" else ""
-    remark = f"{why}; {flags}{mode} would allow it."
-    return ApprovalAnswer(decision=decision, by=by, remark=remark, rule="; ".join(rules))
 
 
 def _rules_for(action: Action, verdict: Verdict) -> list[str]:

@@ -15,7 +15,9 @@ OK, TOOL_RAISED, BAD_ARGUMENTS, TIMED_OUT, REFUSED, UNKNOWN_TOOL, CANCELLED = 0,
 class FileChange:
     """One file that a call changed, with line counts and a unified diff.
 
-    `before` and `after` are hashes of the full content (None: no such file); `mode` is the file mode before the change.
+    `before` and `after` are hashes of the full content (None: no such file); `mode` is the file mode before the change,
+    `after_mode` the one after it if the change was found and not made. The content of a link is its target, that of a
+    folder is empty.
     """
 
     path: str
@@ -26,6 +28,8 @@ class FileChange:
     before: str | None = None
     after: str | None = None
     mode: int | None = None
+    kind: Literal["file", "link", "folder"] = "file"
+    after_mode: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,20 +9,22 @@ from pathlib import Path
 TEMP_SUFFIX = ".tmp"
 
 
-def write_atomic(path: Path, data: bytes) -> None:
-    """Replace the file with `data`, durably; on failure the old file is unchanged."""
+def write_atomic(path: Path, data: bytes, *, is_synced: bool = True) -> None:
+    """Replace the file with `data`, durably if `is_synced`; on failure the old file is unchanged."""
     temporary = path.parent / f".{path.name}.{secrets.token_hex(4)}{TEMP_SUFFIX}"
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         with os.fdopen(fd, "wb") as file:
             file.write(data)
             file.flush()
-            os.fsync(fd)
+            if is_synced:
+                os.fsync(fd)
         temporary.replace(path)
     except OSError:
         temporary.unlink(missing_ok=True)
         raise
-    fsync_dir(path.parent)
+    if is_synced:
+        fsync_dir(path.parent)
 
 
 def fsync_dir(folder: Path) -> None:

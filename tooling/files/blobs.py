@@ -4,6 +4,7 @@ import hashlib
 from pathlib import Path
 
 from tooling.files.atomic_write import write_atomic
+from tooling.files.open_regular import NotRegularFile, read_regular
 
 
 def content_hash(data: bytes) -> str:
@@ -17,20 +18,20 @@ class BlobStore:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def put(self, data: bytes) -> str:
-        """Store content durably and return its hash."""
+    def put(self, data: bytes, *, is_synced: bool = True) -> str:
+        """Store content, durably if `is_synced`, and return its hash."""
         name = content_hash(data)
         path = self._folder / name
         if path.exists() and self.read(name) is not None:
             return name
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_atomic(path, data)
+        write_atomic(path, data, is_synced=is_synced)
         return name
 
     def read(self, name: str) -> bytes | None:
         """Return the content with this hash, or None if it is missing or damaged."""
         try:
-            data = (self._folder / name).read_bytes()
-        except FileNotFoundError:
+            data = read_regular(self._folder / name)
+        except (FileNotFoundError, NotRegularFile):
             return None
         return data if content_hash(data) == name else None

@@ -81,6 +81,42 @@ class PendingWrite:
         os.unlink(self._name, dir_fd=self._folder_fd)
         os.fsync(self._folder_fd)
 
+    def status(self) -> os.stat_result | None:
+        """Return the status of whatever is there, not following a link, or None."""
+        try:
+            return os.stat(self._name, dir_fd=self._folder_fd, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+
+    def read_link(self) -> bytes:
+        """Return the target of the link that is there."""
+        return os.fsencode(os.readlink(self._name, dir_fd=self._folder_fd))
+
+    def make_link(self, target: bytes) -> None:
+        """Create a link where nothing is."""
+        os.symlink(os.fsdecode(target), self._name, dir_fd=self._folder_fd)
+        os.fsync(self._folder_fd)
+
+    def make_folder(self, mode: int | None) -> None:
+        """Create a folder where nothing is."""
+        os.mkdir(self._name, dir_fd=self._folder_fd)
+        self.set_mode(mode)
+        os.fsync(self._folder_fd)
+
+    def set_mode(self, mode: int | None) -> None:
+        """Change the mode of the folder that is there."""
+        if mode is not None:
+            fd = os.open(self._name, _PARENT_FLAGS, dir_fd=self._folder_fd)
+            try:
+                os.fchmod(fd, mode)
+            finally:
+                os.close(fd)
+
+    def remove_other(self, *, is_folder: bool) -> None:
+        """Remove the link or the empty folder that is there."""
+        (os.rmdir if is_folder else os.unlink)(self._name, dir_fd=self._folder_fd)
+        os.fsync(self._folder_fd)
+
     def _check_writable(self, status: os.stat_result) -> None:
         if stat.S_ISDIR(status.st_mode):
             raise ToolError(f"{self.display_path} is a directory; only files can be changed.")
@@ -95,11 +131,7 @@ class PendingWrite:
 
     def check_unchanged(self, over: FileContent | None) -> None:
         """Raise ToolError if the file changed since it was read."""
-        try:
-            status = os.stat(self._name, dir_fd=self._folder_fd, follow_symlinks=False)
-        except FileNotFoundError:
-            status = None
-        if _identity(status) != _identity(over.status if over else None):
+        if _identity(self.status()) != _identity(over.status if over else None):
             raise ToolError(f"{self.display_path} {CHANGED_CONCURRENTLY}")
 
     def _write(self, name: str, data: bytes, over: FileContent | None, mode: int | None) -> None:

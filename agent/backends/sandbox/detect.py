@@ -141,6 +141,7 @@ _SECRET_FILES = split_words(
     .my.cnf .vault-token .bash_history .zsh_history .python_history .s3cfg .boto
     """
 )
+_VAR_TMP = Path("/var/tmp")
 _PLAIN_USER, _PLAIN_ID = "user", 1000
 
 
@@ -158,7 +159,7 @@ def build_policy(
     """
     writable = _outermost((workspace, *extra_dirs))
     home = _home(environ)
-    readable, links = _system_paths()
+    readable, links = _system_paths(writable)
     shown = (*readable, *writable)
     git = find_git_paths(writable)
     masked = _masked_paths(home, writable, hidden)
@@ -203,9 +204,11 @@ def _home(environ: Mapping[str, str]) -> Path:
     return home if home.is_absolute() and len(home.parts) > 1 else Path("/home", _PLAIN_USER)
 
 
-def _system_paths() -> tuple[tuple[Path, ...], tuple[Link, ...]]:
+def _system_paths(writable: Iterable[Path]) -> tuple[tuple[Path, ...], tuple[Link, ...]]:
     readable: list[Path] = []
-    links = [Link(path=Path("/var/tmp"), target="/tmp")]
+    # A workspace in it is mounted there, which is not possible below a link.
+    is_used = any(folder.is_relative_to(_VAR_TMP) for folder in writable)
+    links = [] if is_used else [Link(path=_VAR_TMP, target="/tmp")]
     for path in map(Path, (*_SYSTEM, *(f"/etc/{name}" for name in _LINKED_SETTINGS))):
         if path.is_symlink():
             links.append(Link(path=path, target=str(path.readlink())))

@@ -82,10 +82,9 @@ class LazySandboxRunner:
         await asyncio.sleep(START_DELAY_S)
         from agent.backends.sandbox.runner import (
             build_sandbox_runner,
-            failed_bubblewrap_warning,
             missing_bubblewrap_warning,
         )
-        from agent.backends.sandbox.self_test import self_test_with_fallback
+        from agent.backends.sandbox.self_test import self_test
 
         try:
             runner = build_sandbox_runner(
@@ -96,12 +95,13 @@ class LazySandboxRunner:
                 outputs=self._options.outputs,
                 proxy_dir=self._create_proxy_dir(),
                 on_planted=self._options.warn,
+                sandbox_type=self._options.sandbox_type,
             )
         except SandboxError as error:
             self._options.on_sandbox_error(error)
             raise
         try:
-            _, problem = await self_test_with_fallback(runner)
+            await self_test(runner)
             if self._options.allow_net:
                 await self._open_network(runner)
         except SandboxError as error:
@@ -111,8 +111,8 @@ class LazySandboxRunner:
         except asyncio.CancelledError:
             runner.close()
             raise
-        if runner.describe().name == LANDLOCK:
-            self._options.warn(failed_bubblewrap_warning(problem) if problem else missing_bubblewrap_warning())
+        if runner.describe().name == LANDLOCK and self._options.sandbox_type != LANDLOCK:
+            self._options.warn(missing_bubblewrap_warning())
         return runner
 
     def _rules(self) -> "EgressRules":

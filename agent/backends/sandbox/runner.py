@@ -97,11 +97,6 @@ def missing_bubblewrap_warning() -> str:
     return f"bubblewrap is not installed; {PROTECTS_LESS}. Install it: {install_command()}"
 
 
-def failed_bubblewrap_warning(reason: str) -> str:
-    """Return the warning of a run that uses Landlock because bubblewrap does not start."""
-    return f"{reason}; {PROTECTS_LESS}"
-
-
 class SandboxCommandRunner:
     """Runs every command in a sandbox."""
 
@@ -166,15 +161,6 @@ class SandboxCommandRunner:
         for what in planted:
             self._on_planted(f"{PLANTED} {what}")
 
-    def use_landlock(self) -> None:
-        """Replace bubblewrap, which does not work here, by Landlock. Raises SandboxError."""
-        if not isinstance(self._sandbox, BubblewrapSandbox):
-            raise SandboxError("there is no other sandbox on this machine", hint=install_hint())
-        fallback = _build_landlock(self._sandbox.policy)
-        self._sandbox.close()
-        self._sandbox = fallback
-        self._guard = _git_guard(fallback)
-
     async def stop(self) -> None:
         """End all commands and background processes, and wait for their end; call this before `close`."""
         if isinstance(self._sandbox, BubblewrapSandbox):
@@ -200,6 +186,7 @@ def build_sandbox_runner(
     proxy_socket: Path | None = None,
     grace_s: float = GRACE_S,
     on_planted: Callable[[str], None] = lambda what: None,
+    sandbox_type: str = "auto",
 ) -> SandboxCommandRunner:
     """Return a runner whose commands may change these folders only. Raises SandboxError.
 
@@ -211,7 +198,7 @@ def build_sandbox_runner(
     policy = _with_interpreter(
         replace(policy, outputs=tuple(path for path in outputs if path.is_dir()), proxy_dir=proxy_dir)
     )
-    runner = SandboxCommandRunner(choose_sandbox(policy), grace_s=grace_s, on_planted=on_planted)
+    runner = SandboxCommandRunner(choose_sandbox(policy, sandbox_type), grace_s=grace_s, on_planted=on_planted)
     if proxy_socket is not None:
         runner.open_network(proxy_socket)
     return runner
@@ -223,14 +210,16 @@ def _git_guard(sandbox: Sandbox) -> GitGuard:
     return GitGuard(policy.writable, policy.repositories, mounted)
 
 
-def choose_sandbox(policy: SandboxPolicy) -> Sandbox:
-    """Return the best sandbox of this machine. Raises SandboxError if it has none."""
+def choose_sandbox(policy: SandboxPolicy, sandbox_type: str) -> Sandbox:
+    """Return the sandbox that was chosen, or the best of this machine. Raises SandboxError if there is none."""
     if sys.platform == "darwin":
         return SeatbeltSandbox(policy)
     program = find_program("bwrap")
     try:
-        if program is None:
+        if sandbox_type == "landlock" or (program is None and sandbox_type == "auto"):
             return _build_landlock(policy)
+        if program is None:
+            raise SandboxError("bubblewrap is not installed", hint=install_hint())
         return BubblewrapSandbox(policy, program=program, cgroup_parent=find_cgroup_parent())
     except UnknownArchitecture as problem:
         raise SandboxError(f"there is no sandbox for this machine: {problem}", hint=install_hint()) from problem

@@ -82,17 +82,11 @@ async def self_test(runner: SandboxCommandRunner) -> tuple[Probe, ...]:
     return probes
 
 
-async def self_test_with_fallback(runner: SandboxCommandRunner) -> tuple[tuple[Probe, ...], str]:
-    """Test the sandbox, falling back to Landlock where bubblewrap cannot start; return why it could not, or "".
-
-    A sandbox that starts but can be escaped is never replaced: something is wrong that the user has to look at.
-    """
-    try:
-        return await self_test(runner), ""
-    except SandboxStartError as problem:
-        runner.use_landlock()
-        probes = await self_test(runner)
-        return probes, problem.message
+# Landlock protects less, so nobody gets it without having chosen it.
+START_HINT = (
+    "`agent doctor` tries it again; use Landlock, which protects less, with --set sandbox_type=landlock, or --backend "
+    "host, which asks before every command"
+)
 
 
 class SandboxStartError(SandboxError):
@@ -116,10 +110,10 @@ async def _run_probes(runner: SandboxCommandRunner, bait: Path) -> tuple[Probe, 
         except OSError as problem:
             # Bubblewrap writes its own error last.
             reason = str(problem).removeprefix(COULD_NOT_START).splitlines()[-1]
-            raise SandboxStartError(f"{name} cannot start: {reason}", hint=install_hint()) from problem
+            raise SandboxStartError(f"{name} cannot start: {reason}", hint=START_HINT) from problem
     lines = output.output.decode(errors="replace").splitlines()
     if _DONE_LINE not in lines:
-        raise SandboxStartError(f"{name} does not work: {_failure_reason(output)}", hint=install_hint())
+        raise SandboxStartError(f"{name} does not work: {_failure_reason(output)}", hint=START_HINT)
     escaped = {line.removeprefix("escaped ") for line in lines if line.startswith("escaped ")}
     escaped |= set(_find_outside_traces(bait, mark))
     return tuple(Probe(name=name, is_blocked=name not in escaped) for name in ESCAPE_NAMES)

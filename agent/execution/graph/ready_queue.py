@@ -247,8 +247,11 @@ class ReadyQueue:
         return skipped
 
 
+IN_CYCLE = "is in a dependency cycle"
+
+
 def cycle_reason(missing: Iterable[str]) -> str:
-    return f"is in a dependency cycle with {', '.join(sorted(missing))}"
+    return f"{IN_CYCLE} with {', '.join(sorted(missing))}"
 
 
 def _skip_reason(failed: Iterable[str]) -> str:

@@ -77,7 +77,7 @@ class OutcomeBuilder:
             error=status.error,
             hint=status.hint,
             verified=combine_verified(effective),
-            resume=self._resume_after(status.exit_code),
+            resume=self._resume_after(status.exit_code) if status.can_resume else None,
         )
 
     def build_stopped(self, answer: str, plan: Plan | None, exit_code: int, reason: str) -> Outcome:

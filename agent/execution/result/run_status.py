@@ -7,17 +7,20 @@ step that is only partial or a question without an answer, an empty answer, a mi
 
 from collections.abc import Sequence
 
+from agent.execution.graph.ready_queue import IN_CYCLE
 from agent.execution.step.step_result import call_subject, collect_refusals, refused_calls
 from agent.execution.step.step_status import unanswered
 from agent.vocabulary import exit_codes
 from agent.vocabulary.plan import LEAD
 from agent.vocabulary.status import Subtype, is_success
 from agent.vocabulary.step import ExecutorResponse
+from tooling.approvals.policy import WOULD_ALLOW
 from tooling.contract.fast_dataclass import dataclass
 
 NO_ANSWER = "no answer was produced"
 NO_CHECKS = "nothing was verified: no step had a check"
 CHECK_FAILED = "a check failed"
+ALLOW_ON_RESUME = "give that flag to the command that resumes the run, too"
 ASK_IN_TERMINAL = "put the answer into the task, or resume in a terminal, where the question can be asked"
 _REASON_CHARS = 400
 # If several steps failed for different reasons, the first of these decides.
@@ -34,12 +37,16 @@ _PRECEDENCE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStatus:
-    """Subtype and exit code of a run, the reason if it is no success, and what to do about it."""
+    """Subtype and exit code of a run, the reason if it is no success, and what to do about it.
+
+    Without `can_resume` the run would end in the same way again.
+    """
 
     subtype: Subtype
     exit_code: int
     error: str | None = None
     hint: str = ""
+    can_resume: bool = True
 
 
 def run_status(
@@ -56,7 +63,11 @@ def run_status(
         if exit_code == exit_codes.FAILED and any(is_success(response.status) for response in responses):
             subtype = "partial"
         error = failure_reason(responses, exit_code)
-        return RunStatus(subtype=subtype, exit_code=exit_code, error=error, hint=_question_hint(responses))
+        hint = ALLOW_ON_RESUME if WOULD_ALLOW in error else _question_hint(responses)
+        can_resume = not _is_permanent(responses)
+        return RunStatus(
+            subtype=subtype, exit_code=exit_code, error=error, hint=hint if can_resume else "", can_resume=can_resume
+        )
     if questions := [question for response in (*responses, *replaced) for question in response.next_questions]:
         return _partial(unanswered(questions[-1]), ASK_IN_TERMINAL)
     for response in responses:
@@ -73,6 +84,13 @@ def run_status(
 
 def _partial(error: str, hint: str = "") -> RunStatus:
     return RunStatus(subtype="partial", exit_code=exit_codes.FAILED, error=error, hint=hint)
+
+
+def _is_permanent(responses: Sequence[ExecutorResponse]) -> bool:
+    """Whether nothing that a user can do makes the run succeed: a blocked call, or steps that wait for each other."""
+    facts = [fact for response in responses for fact in refused_calls(response.tool_calls)]
+    is_in_cycle = any(response.status == "skipped" and IN_CYCLE in response.summary for response in responses)
+    return is_in_cycle or any(fact.status == "blocked" for fact in facts)
 
 
 def _question_hint(responses: Sequence[ExecutorResponse]) -> str:

@@ -155,7 +155,7 @@ class ContextCompactor:
             opening,
             messages=(
                 Message(role="system", content=load_prompt("summary")),
-                Message(role="user", content=_format_turns(old, max(room, 0) // 2)),
+                Message(role="user", content=format_turns(old, max(room, 0) // 2)),
             ),
             tools=(),
             purpose="summary",
@@ -225,13 +225,13 @@ def _omission_note(old: Sequence[Message]) -> str:
     return first if first.endswith(OMITTED) else f"{first}\n{OMITTED}"
 
 
-def _format_turns(messages: Sequence[Message], limit: int) -> str:
-    """Return the newest turns that fit as text; the newest message is always included."""
+def format_turns(messages: Sequence[Message], limit: int, *, part_chars: int = _PART_CHARS) -> str:
+    """Return the newest turns that fit as text, each message cut to `part_chars`; the newest is always included."""
     parts: list[str] = []
     for message in reversed(messages):
         calls = "".join(f"\n{call.name} {dict(call.arguments)}" for call in message.tool_calls)
         who = "result" if message.role == "tool" else message.role
-        part = f"<{who}>\n{_truncate(message.content + calls)}\n</{who}>"
+        part = f"<{who}>\n{_truncate(message.content + calls, part_chars)}\n</{who}>"
         limit -= len(part)
         if limit < 0 and parts:
             break
@@ -239,5 +239,5 @@ def _format_turns(messages: Sequence[Message], limit: int) -> str:
     return "\n".join(reversed(parts))
 
 
-def _truncate(text: str) -> str:
-    return text if len(text) <= _PART_CHARS else f"{text[:_PART_CHARS]} …"
+def _truncate(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[:limit]} …"

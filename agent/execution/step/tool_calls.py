@@ -1,8 +1,9 @@
 """Runs tool calls: each is logged before and after, and every call gets a result."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Protocol
 
 from agent.execution.step.context import Conversation
 from agent.protocol.channel import Channel
@@ -12,13 +13,33 @@ from agent.vocabulary.step import CallFact
 from agent.vocabulary.unfinished import missing_result
 from tooling.contract.context import ExecCtx
 from tooling.contract.fast_dataclass import dataclass
-from tooling.contract.result import BAD_ARGUMENTS, CANCELLED, ToolResult, error_result
+from tooling.contract.result import BAD_ARGUMENTS, CANCELLED, FileChange, ToolResult, error_result
 from tooling.contract.tool import ToolExecutor, ToolSpec, schema_name
 from tooling.output import decode_output, sanitize_output
 
 _LIVE_INTERVAL_S = 0.1
 # Much more than is shown: a key of many lines is recognized only as a whole.
 _LIVE_BYTES = 32_000
+
+
+class CallWatch(Protocol):
+    """Follows what one call changes in the workspace."""
+
+    async def open(self) -> None:
+        """Return when the call may run."""
+        ...
+
+    def close(self, changes: Sequence[FileChange]) -> None:
+        """Note that the call has ended or will never run, with the changes it has recorded itself."""
+        ...
+
+
+class CallTracker(Protocol):
+    """Follows what calls change in the workspace beyond what they say."""
+
+    def watch(self, call_id: str, effect: str | None, arguments: Mapping[str, object], ctx: ExecCtx) -> CallWatch:
+        """Return what follows a call."""
+        ...
 
 
 @dataclass(slots=True, kw_only=True)
@@ -29,13 +50,21 @@ class _RunningCall:
     ctx: ExecCtx
     spec: ToolSpec | None
     result: ToolResult
+    watch: CallWatch | None = None
     start_logged: "asyncio.Future[None] | None" = None
     is_reported: bool = False
 
     async def mark_started(self) -> None:
         """Wait until the start is on disk; from then on the call may have had its effect."""
         await self.wait_logged()
+        if self.watch:
+            await self.watch.open()
         self.result = _cancelled_result(self.spec, had_started=True)
+
+    def end_watch(self) -> None:
+        """Let changes be looked for; in the background, while the model reads the result."""
+        if self.watch:
+            self.watch.close(self.result.meta.changes)
 
     async def wait_logged(self) -> None:
         """Wait until the start of the call is on disk; raises LogWriteError."""
@@ -79,8 +108,16 @@ class LiveOutput:
 class ToolCallRunner:
     """Runs the calls of steps through the tool executor."""
 
-    def __init__(self, *, tools: ToolExecutor, channel: Channel, charge: Callable[[str, float, str], None]) -> None:
+    def __init__(
+        self,
+        *,
+        tools: ToolExecutor,
+        channel: Channel,
+        charge: Callable[[str, float, str], None],
+        tracker: CallTracker | None = None,
+    ) -> None:
         self._tools = tools
+        self._tracker = tracker
         self._channel = channel
         self._charge = charge
 
@@ -113,9 +150,8 @@ class ToolCallRunner:
 
     async def call_unasked(self, call: ToolCall, ctx: ExecCtx) -> ToolResult | None:
         """Run one call that is no part of the step's work; None, and no event, if it needs approval or is refused."""
-        spec = self._tools.spec_of(call.name)
         ctx = replace(ctx, call_id=call.id, may_ask=False)
-        running_call = _RunningCall(call=call, ctx=ctx, spec=spec, result=_cancelled_result(spec, had_started=False))
+        running_call = self._new_call(call, ctx)
 
         async def start() -> None:
             started = ToolStarted(tool_id=call.id, name=call.name, input=call.arguments)
@@ -126,14 +162,23 @@ class ToolCallRunner:
             result = await self._tools.call_tool(call.name, call.arguments, replace(ctx, on_start=start))
             running_call.result = result if running_call.start_logged else running_call.result
         finally:
+            running_call.end_watch()
             if running_call.start_logged:
                 self._finish_all([running_call])
         return running_call.result if running_call.start_logged else None
 
     def _prepare(self, call: ToolCall, conversation: Conversation, ctx: ExecCtx) -> _RunningCall:
+        return self._new_call(call, conversation.next_call(ctx))
+
+    def _new_call(self, call: ToolCall, ctx: ExecCtx) -> _RunningCall:
         spec = self._tools.spec_of(call.name)
+        effect = spec.effect if spec else None
         return _RunningCall(
-            call=call, ctx=conversation.next_call(ctx), spec=spec, result=_cancelled_result(spec, had_started=False)
+            call=call,
+            ctx=ctx,
+            spec=spec,
+            result=_cancelled_result(spec, had_started=False),
+            watch=self._tracker.watch(call.id, effect, call.arguments, ctx) if self._tracker else None,
         )
 
     async def _run_all(self, running: Sequence[_RunningCall]) -> None:
@@ -165,6 +210,7 @@ class ToolCallRunner:
                 running_call.result = await self._tools.call_tool(call.name, call.arguments, ctx)
             finally:
                 live.close()
+                running_call.end_watch()
         await running_call.wait_logged()
         if running_call.result.meta.cost_usd:
             self._charge(call.name, running_call.result.meta.cost_usd, running_call.ctx.step_id)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
+from typing import Literal, TypeAlias
 
 from agent.protocol.events import Envelope, FilesChanged, RunStarted
 from tooling.contract.fast_dataclass import dataclass
@@ -13,18 +14,24 @@ from tooling.files.file_diff import compute_change
 from tooling.files.pending_write import open_for_write
 from tooling.files.resolve import ResolvedPath
 
+Kind: TypeAlias = Literal["file", "link", "folder"]
 _MAX_DIFF_CHARS = 1 << 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedChange:
-    """One file change with its run and step; `root` is the working folder of that run."""
+    """One file change with its run and step; `root` is the working folder of that run.
+
+    `command_id` is the command that made it, None for a file tool; `overlaps` are other steps that may have made it.
+    """
 
     seq: int
     run_id: str
     step_id: str
     root: Path
     change: FileChange
+    command_id: str | None = None
+    overlaps: tuple[str, ...] = ()
 
     @property
     def path(self) -> Path:
@@ -64,6 +71,28 @@ class ChangedFile:
         return self.changes[0].change.mode
 
     @property
+    def after_mode(self) -> int | None:
+        """The permissions after the last change, if they are known."""
+        return self.changes[-1].change.after_mode
+
+    @property
+    def kind_before(self) -> Kind:
+        """What there was before the first change."""
+        return self.changes[0].change.kind
+
+    @property
+    def kind_after(self) -> Kind:
+        """What there was after the last change."""
+        return self.changes[-1].change.kind
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether all changes together change something, as far as is known."""
+        is_other = (self.before, self.kind_before) != (self.after, self.kind_after)
+        has_other_mode = None not in (self.mode, self.after_mode) and self.mode != self.after_mode
+        return not self.has_all_hashes or has_other_mode or (is_other and (self.before or self.after) is not None)
+
+    @property
     def has_all_hashes(self) -> bool:
         """Whether the log has every hash; early versions did not record them."""
         return all(
@@ -89,10 +118,23 @@ def collect_changes(
             roots[envelope.run_id] = Path(envelope.event.cwd)
         elif isinstance(envelope.event, FilesChanged):
             root = roots.get(envelope.run_id, Path("/"))
-            recorded += [_recorded_change(envelope, change, root) for change in envelope.event.changes]
+            recorded += _recorded_changes(envelope, envelope.event, root)
     if step is not None and run is None:
         run = next((change.run_id for change in reversed(recorded) if change.step_id == step), None)
     return [change for change in recorded if run in (None, change.run_id) and step in (None, change.step_id)]
+
+
+def collect_skipped(events: Iterable[Envelope], *, run: str | None = None, step: str | None = None) -> list[str]:
+    """Return what commands changed and cannot be restored, each once; `step` without `run` means any run."""
+    found = [
+        text
+        for envelope in events
+        if isinstance(envelope.event, FilesChanged)
+        and run in (None, envelope.run_id)
+        and step in (None, envelope.step_id)
+        for text in envelope.event.skipped or ()
+    ]
+    return list(dict.fromkeys(found))
 
 
 def group_by_file(changes: Iterable[RecordedChange]) -> list[ChangedFile]:
@@ -117,19 +159,33 @@ def resolve_recorded_path(file: ChangedFile) -> ResolvedPath:
 
 def net_diff(file: ChangedFile, blobs: BlobStore) -> str:
     """Return one diff of all changes of a file, or the recorded diffs if a saved content is missing."""
+    if file.kind_before == file.kind_after == "folder":
+        return ""
     before = _content(file.before, file, blobs)
     after = _content(file.after, file, blobs)
     is_complete = (before is not None or file.before is None) and (after is not None or file.after is None)
     if file.has_all_hashes and is_complete:
-        return compute_change(file.display_path, as_text(before), as_text(after), max_chars=_MAX_DIFF_CHARS).diff
+        diff = compute_change(file.display_path, as_text(before), as_text(after), max_chars=_MAX_DIFF_CHARS).diff
+        return diff or mode_diff(file.display_path, file.mode, file.after_mode)
     return "".join(recorded.change.diff for recorded in file.changes)
 
 
-def step_diffs(changes: list[RecordedChange]) -> Iterator[str]:
-    """Yield the recorded diffs one by one, each under a line that names its run and step."""
+def step_diffs(changes: list[RecordedChange], blobs: BlobStore) -> Iterator[str]:
+    """Yield the changes one by one, each under a line that names its run and step."""
     for recorded in changes:
         change = recorded.change
-        yield f"# {recorded.run_id} {recorded.step_id}: {change.path} ({change.status})\n{change.diff}"
+        kind = "" if change.kind == "file" else f" {change.kind}"
+        by = " by a command" if recorded.command_id else ""
+        others = f", perhaps of {', '.join(recorded.overlaps)}" if recorded.overlaps else ""
+        diff = change.diff or net_diff(ChangedFile(changes=(recorded,)), blobs)
+        yield f"# {recorded.run_id} {recorded.step_id}: {change.path} ({change.status}{kind}{by}{others})\n{diff}"
+
+
+def mode_diff(path: str, before: int | None, after: int | None) -> str:
+    """Return the text that shows a change of the mode, as git does; empty if there is none."""
+    if before is None or after is None or before == after:
+        return ""
+    return f"--- a/{path}\n+++ b/{path}\nold mode {before:o}\nnew mode {after:o}\n"
 
 
 def _content(digest: str | None, file: ChangedFile, blobs: BlobStore) -> bytes | None:
@@ -147,7 +203,14 @@ def _content(digest: str | None, file: ChangedFile, blobs: BlobStore) -> bytes |
     return current.data if current is not None and content_hash(current.data) == digest else None
 
 
-def _recorded_change(envelope: Envelope, change: FileChange, root: Path) -> RecordedChange:
-    return RecordedChange(
-        seq=envelope.seq, run_id=envelope.run_id, step_id=envelope.step_id or "", root=root, change=change
-    )
+def _recorded_changes(envelope: Envelope, event: FilesChanged, root: Path) -> Iterator[RecordedChange]:
+    for change in event.changes:
+        yield RecordedChange(
+            seq=envelope.seq,
+            run_id=envelope.run_id,
+            step_id=envelope.step_id or "",
+            root=root,
+            change=change,
+            command_id=event.command_id,
+            overlaps=event.overlaps or (),
+        )

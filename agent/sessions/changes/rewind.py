@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from agent.sessions.changes.changes import collect_changes, group_by_file
+from agent.sessions.changes.changes import collect_changes, collect_skipped, group_by_file
 from agent.sessions.changes.undo import UndoResult, record_undo, rewind_request, undo
 from agent.sessions.log.event_log import read_events
 from agent.sessions.store import SessionFolder, SessionLock
@@ -35,8 +35,11 @@ def rewind(folder: SessionFolder, run_id: str, *, redact: Callable[[str], str]) 
         # Undos since then are taken back, too: the files get the content they had before the run.
         later = set(order[order.index(run_id) :])
         changes = [change for change in collect_changes(read_events(folder.events)) if change.run_id in later]
+        skipped = [text for run in later for text in collect_skipped(read_events(folder.events), run=run)]
         cwd = Path(record.cwd)
-        undone = undo(group_by_file(changes), BlobStore(folder.blobs), cwd=cwd, is_forced=False, redact=redact)
+        undone = undo(
+            group_by_file(changes), BlobStore(folder.blobs), cwd=cwd, is_forced=False, redact=redact, skipped=skipped
+        )
         record_undo(folder, undone, request=rewind_request(run_id), cwd=cwd, rewound_to=run_id)
     finally:
         lock.release()

@@ -20,7 +20,8 @@ from agent.protocol.events import (
     StepCounts,
     StepStarted,
 )
-from agent.sessions.changes.changes import ChangedFile, collect_changes, resolve_recorded_path
+from agent.sessions.changes.changes import ChangedFile, collect_changes
+from agent.sessions.changes.restore import NotEmpty, restore
 from agent.sessions.log.event_log import FileLog, last_seq, read_events
 from agent.sessions.store import SessionFolder
 from agent.sessions.views.session_summary import read_all_runs, refresh_session
@@ -28,14 +29,12 @@ from agent.vocabulary import exit_codes
 from agent.vocabulary.plan import PlanStep
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.result import FileChange, ToolError
-from tooling.files.blobs import BlobStore, content_hash
-from tooling.files.change_file import undoable_change
-from tooling.files.pending_write import open_for_write
+from tooling.files.blobs import BlobStore
 
 UNDO_RUN_PREFIX = "undo-"
-NOT_SAVED = "{path}: its original content was not saved."
-MODIFIED_SINCE = "{path} was {change} since; --force restores it anyway."
 DELETED = "Deleted {path} (it was created by this session)"
+KEPT_FOLDER = "Kept the folder {path}: it is not empty"
+PERHAPS_OTHERS = "{path} may have been changed by {steps} as well, which ran at the same time"
 ALREADY_RESTORED = "{path} already has its original content"
 _STEP_ID = "undo"
 _REQUEST_PREFIX = "Undo the file changes of "
@@ -45,65 +44,73 @@ _SINCE = "everything since run "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UndoResult:
-    """The outcome of an undo; `refused` has one message for each file that was not restored."""
+    """The outcome of an undo; `refused` has one message for each file that was not restored, `notes` are remarks."""
 
     restored: tuple[FileChange, ...] = ()
     unchanged: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def undo(
-    files: Iterable[ChangedFile], blobs: BlobStore, *, cwd: Path, is_forced: bool, redact: Callable[[str], str]
+    files: Iterable[ChangedFile],
+    blobs: BlobStore,
+    *,
+    cwd: Path,
+    is_forced: bool,
+    redact: Callable[[str], str],
+    skipped: Iterable[str] = (),
 ) -> UndoResult:
     """Restore each file to its content before the changes; a failure does not stop the others.
 
-    Reported paths are relative to `cwd` if the run that changed the file worked there, else absolute.
+    `skipped` is what was changed as well and cannot be restored. Reported paths are relative to `cwd` if the run that
+    changed the file worked there, else absolute.
     """
     restored: list[FileChange] = []
     unchanged: list[str] = []
-    refused: list[str] = []
+    refused = list(skipped)
+    notes: list[str] = []
+    files = _in_order(files)
+    steps = {recorded.step_id for file in files for recorded in file.changes}
     for file in files:
         try:
-            change = _restore(file, blobs, is_forced=is_forced)
+            changes = restore(file, blobs, is_forced=is_forced)
         except ToolError as error:
             refused.append(str(error))
+        except NotEmpty:
+            notes.append(KEPT_FOLDER.format(path=file.display_path))
         else:
-            if change is None:
+            path = file.display_path if file.changes[-1].root == cwd else str(file.path)
+            restored += [replace(change, path=path, diff=redact(change.diff)) for change in changes]
+            if changes:
+                notes += _doubts(file, steps)
+            elif "folder" not in (file.kind_before, file.kind_after):
                 unchanged.append(file.display_path)
-            else:
-                path = file.display_path if file.changes[-1].root == cwd else str(file.path)
-                restored.append(replace(change, path=path, diff=redact(change.diff)))
-    return UndoResult(restored=tuple(restored), unchanged=tuple(unchanged), refused=tuple(refused))
+    return UndoResult(restored=tuple(restored), unchanged=tuple(unchanged), refused=tuple(refused), notes=tuple(notes))
 
 
-def _restore(file: ChangedFile, blobs: BlobStore, *, is_forced: bool) -> FileChange | None:
-    if not file.has_all_hashes:
-        raise ToolError(NOT_SAVED.format(path=file.display_path))
-    original = None if file.before is None else blobs.read(file.before)
-    if file.before is not None and original is None:
-        raise ToolError(f"{file.display_path}: the saved copy of its original content is missing.")
-    with open_for_write(lambda: resolve_recorded_path(file), makes_folders=original is not None) as target:
-        current = target.read()
-        current_hash = None if current is None else content_hash(current.data)
-        if current_hash == file.before:
-            return None
-        if not is_forced:
-            _check_unmodified(file, current_hash)
-        if current is not None:
-            blobs.put(current.data)
-        if original is not None:
-            target.replace(original, over=current, mode=file.mode)
-        elif current is not None:
-            target.remove(over=current)
-        return undoable_change(file.display_path, current, original)
+def _doubts(file: ChangedFile, undone_steps: set[str]) -> list[str]:
+    """Return whose change was perhaps undone, too, if commands of several steps ran at the same time."""
+    others = sorted({step for recorded in file.changes for step in recorded.overlaps} - undone_steps)
+    return [PERHAPS_OTHERS.format(path=file.display_path, steps=", ".join(others))] if others else []
 
 
-def _check_unmodified(file: ChangedFile, current_hash: str | None) -> None:
-    if current_hash != file.after:
-        change = "deleted" if current_hash is None else "changed" if file.after else "created again"
-        raise ToolError(MODIFIED_SINCE.format(path=file.display_path, change=change))
-    if not file.is_contiguous:
-        raise ToolError(f"{file.display_path} was also changed by something else in between; --force undoes that too.")
+def _in_order(files: Iterable[ChangedFile]) -> list[ChangedFile]:
+    """Sort so that every folder exists while something is restored in it, and is empty when it is removed."""
+    files = list(files)
+    removed = [file for file in files if file.kind_after == "folder"]
+    created = [file for file in files if file.kind_before == "folder" != file.kind_after or _is_lost_folder(file)]
+    others = [file for file in files if file not in removed and file not in created]
+    removed = [file for file in removed if file not in created]
+    return [
+        *sorted(created, key=lambda file: file.path),
+        *others,
+        *sorted(removed, key=lambda file: file.path, reverse=True),
+    ]
+
+
+def _is_lost_folder(file: ChangedFile) -> bool:
+    return file.kind_before == file.kind_after == "folder" and file.before is not None and file.after is None
 
 
 def record_undo(
@@ -142,15 +149,23 @@ def record_undo(
 
 def summarize_undo(undone: UndoResult) -> str:
     """Describe an undo for the user, one line for each file."""
-    lines = [_describe_restored(change) for change in undone.restored]
+    became = {change.path for change in undone.restored if change.status == "added"}
+    lines = [
+        _describe_restored(change)
+        for change in undone.restored
+        # What takes the place of something else is told once.
+        if change.status != "deleted" or change.path not in became
+    ]
     lines += [ALREADY_RESTORED.format(path=path) for path in undone.unchanged]
-    lines += [f"Not restored: {problem}" for problem in undone.refused]
+    lines += [*undone.notes, *(f"Not restored: {problem}" for problem in undone.refused)]
     return "\n".join(lines) or "Nothing to undo."
 
 
 def _describe_restored(change: FileChange) -> str:
     if change.status == "deleted":
         return DELETED.format(path=change.path)
+    if change.kind == "folder":
+        return f"Restored the folder {change.path}"
     return f"Restored {change.path}" + (" (it had been deleted)" if change.status == "added" else "")
 
 

@@ -10,6 +10,7 @@ from agent.protocol.codec import CodecError, from_line
 from agent.protocol.events import Envelope
 from agent.sessions.log.log_index import parse_head, read_lines
 from tooling.files.atomic_write import fsync_dir
+from tooling.files.open_regular import open_fd, open_regular
 
 TAIL_BYTES = 1 << 16
 
@@ -21,7 +22,7 @@ class FileLog:
     """
 
     def __init__(self, path: Path) -> None:
-        self._fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._fd = open_fd(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
         with self._locked():
             if self._repair_tail() == 0:
                 fsync_dir(path.parent)
@@ -75,7 +76,7 @@ def read_events(path: Path) -> Iterator[Envelope]:
 def last_seq(path: Path) -> int:
     """Return the highest sequence number of a log, normally by reading only its end."""
     try:
-        with path.open("rb") as log:
+        with open_regular(path) as log:
             size = log.seek(0, os.SEEK_END)
             log.seek(max(0, size - TAIL_BYTES))
             tail = log.read().splitlines(keepends=True)

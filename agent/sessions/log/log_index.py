@@ -10,6 +10,7 @@ from agent.protocol.events import Envelope, RunStarted
 from agent.vocabulary.usage import Usage
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import decode
+from tooling.files.open_regular import open_regular
 
 # The exact form that the codec writes; any other form of the same object is parsed as JSON.
 _HEAD = re.compile(
@@ -57,7 +58,7 @@ def read_lines(path: Path, start: int = 0, *, only: str = "") -> Iterator[LogLin
     """Yield the lines of a log from byte `start`, optionally of one type, skipping incomplete ones."""
     wanted = _LINE_START + (f'{only}"'.encode() if only else b"")
     try:
-        with path.open("rb") as log:
+        with open_regular(path) as log:
             end = log.seek(start)
             for raw in log:
                 end += len(raw)

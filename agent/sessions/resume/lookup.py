@@ -7,7 +7,14 @@ from agent.sessions.lock import lock_holder
 from agent.sessions.resume.resume_state import latest_of_chains, runs_in_chain
 from agent.sessions.store import LONGER_PREFIX, SessionFolder, SessionStore
 from agent.sessions.views.listing import find_runs_by_prefix, newest_sessions
-from agent.sessions.views.session_summary import RunRecord, SessionRecord, active_runs, read_all_runs, read_session
+from agent.sessions.views.session_summary import (
+    RunRecord,
+    SessionRecord,
+    active_runs,
+    read_all_runs,
+    read_head,
+    read_session,
+)
 from agent.vocabulary.errors import InputError, UsageError
 from tooling.contract.fast_dataclass import dataclass
 
@@ -41,33 +48,74 @@ class ResumableRun:
         return settings
 
 
-def last_session(store: SessionStore) -> SessionFolder:
-    """Return the most recently used session."""
+def last_session(store: SessionStore, here: Path | None = None) -> SessionFolder:
+    """Return the most recently used session of a folder, else of any; one with nothing but plans does not count."""
+    last: SessionFolder | None = None
     for entry in newest_sessions(store):
-        return store.folder_for(entry.id)
-    raise UsageError("there is no session yet", 'start one: agent run "your task"')
+        folder = store.folder_for(entry.id)
+        is_here = here is None or _is_here(folder, here)
+        if (last is None or is_here) and _has_worked(folder):
+            if is_here:
+                return folder
+            last = folder
+    if last is None:
+        raise UsageError("there is no session yet", 'start one: agent run "your task"')
+    return last
 
 
-def last_unfinished(store: SessionStore) -> ResumableRun:
-    """Return the most recently started unfinished run; a run that is still running does not count."""
+def last_unfinished(store: SessionStore, here: Path | None = None) -> ResumableRun:
+    """Return the latest unfinished run of a folder, else of any; a run that is still running does not count."""
     best: ResumableRun | None = None
+    elsewhere: ResumableRun | None = None
     problem: OSError | None = None
     for entry in newest_sessions(store):
         # A session last modified before that run started cannot contain a later one.
         if best and entry.modified_at < _started_at(best.run):
             break
         folder = store.folder_for(entry.id)
+        if elsewhere and entry.modified_at < _started_at(elsewhere.run) and here and not _is_here(folder, here):
+            continue
         try:
             found = unfinished_in(folder) if lock_holder(folder) is None else None
         except OSError as error:
             found, problem = None, error
-        if found and (best is None or found.run.date > best.run.date):
-            best = found
+        if found and (here is None or found.run.cwd == str(here)):
+            best = _later(best, found)
+        elif found:
+            elsewhere = _later(elsewhere, found)
+    best = best or elsewhere
     if best is None and problem:
         raise problem
     if best is None:
         raise UsageError("there is no unfinished run", _HINT)
     return best
+
+
+def is_newest_run(store: SessionStore, run: ResumableRun) -> bool:
+    """Whether no run has been started in the folder of a run since then."""
+    sessions = (store.folder_for(entry.id) for entry in newest_sessions(store))
+    newest = next((folder for folder in sessions if _is_here(folder, Path(run.run.cwd)) and _has_worked(folder)), None)
+    return newest == run.folder and read_session(run.folder).runs[-1].run_id == run.run.run_id
+
+
+def _later(one: ResumableRun | None, other: ResumableRun) -> ResumableRun:
+    return one if one and one.run.date >= other.run.date else other
+
+
+def _is_here(folder: SessionFolder, here: Path) -> bool:
+    """Whether the last run of a session worked in a folder; a session that cannot be read did not."""
+    try:
+        return read_head(folder).cwd == str(here)
+    except OSError:
+        return False
+
+
+def _has_worked(folder: SessionFolder) -> bool:
+    """Whether a session has a run that was more than a plan."""
+    try:
+        return any(run.run_id.startswith(_RUN_PREFIX) and not run.plan_only for run in read_session(folder).runs)
+    except OSError:
+        return False
 
 
 def unfinished_in(folder: SessionFolder) -> ResumableRun | None:

@@ -71,7 +71,7 @@ class StepHistory:
                 self._add_message(added)
             case ToolStarted() as started:
                 self._start_call(started)
-            case FilesChanged(changes=changes):
+            case FilesChanged(changes=changes, command_id=None):
                 self._changed_paths += [change.path for change in changes]
             case ToolCompleted() as completed:
                 self._complete_call(completed)

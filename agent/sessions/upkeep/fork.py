@@ -8,11 +8,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from agent.sessions.store import SessionFolder, SessionLock, SessionStore, new_session_id
+from agent.sessions.views.session_summary import read_log, write_session
 from agent.vocabulary.errors import InputError
+from tooling.files.open_regular import open_regular
 
 # Starts with a dot, so that an incomplete copy is never listed as a session.
 PARTIAL_COPY_PREFIX = ".copy-"
-_NOT_COPIED = frozenset({"lock", "events.jsonl", "SESSION.json"})
+_NOT_COPIED = frozenset({"lock", "events.jsonl", "SESSION.json", "checkpoint"})
 
 
 def fork(store: SessionStore, source: SessionFolder, new_id: str | None = None) -> SessionFolder:
@@ -29,7 +31,8 @@ def fork(store: SessionStore, source: SessionFolder, new_id: str | None = None) 
         partial.mkdir(mode=0o700)
         _copy_files(source.root, partial)
         _copy_log(source, target, partial)
-        # SESSION.json is rebuilt from the log when it is first read.
+        copy = SessionFolder(id=target.id, root=partial)
+        write_session(copy.summary, read_log(copy))
         partial.rename(target.root)
     except OSError as error:
         problem = f"session {source.id} could not be copied: {error.strerror or error}"
@@ -67,7 +70,7 @@ def _copy_log(source: SessionFolder, target: SessionFolder, partial: Path) -> No
 
 def _lines(path: Path) -> Iterator[bytes]:
     try:
-        with path.open("rb") as lines:
+        with open_regular(path) as lines:
             yield from lines
     except FileNotFoundError:
         return

@@ -15,8 +15,10 @@ from agent.vocabulary.status import is_success
 from tooling.contract.fast_dataclass import dataclass
 from tooling.files.atomic_write import TEMP_SUFFIX, backup_path, write_atomic
 from tooling.files.blobs import content_hash
+from tooling.files.open_regular import NOT_REGULAR, NotRegularFile, read_regular
 
 LEFTOVER = "left incomplete by a crash"
+NOT_A_FOLDER = "not a folder"
 NO_LOG = "the log is missing, so its runs are unknown"
 INVALID_LINE = "an incomplete or invalid line"
 NO_LINE_END = "the last line has no line feed"
@@ -26,6 +28,7 @@ DAMAGED_COPY = "a damaged copy of a file or image; `undo` and the model cannot u
 MISSING_IMAGE = "an image of the conversation is missing; the model will not see it again"
 STALE_SUMMARY = "does not match the log"
 _FOLDER_MODE, _FILE_MODE = 0o700, 0o600
+_ODD = "odd"
 
 
 def accessible_to_others(mode: int) -> str:
@@ -43,20 +46,45 @@ class Problem:
 
 def check_session(folder: SessionFolder, *, repair: bool = True) -> list[Problem]:
     """Check a session and repair it if asked to; holds its lock meanwhile. Raises SessionBusy."""
-    lock = SessionLock(folder)
+    # Before locking: no process can work in a session whose lock is no file.
+    odd_lock = list(_check_kind(folder.lock, folder, repair=repair))
+    lock = SessionLock(folder) if repair or not odd_lock else None
     try:
         return [
+            *odd_lock,
+            *_check_kinds(folder, repair=repair),
             *_check_modes(folder, repair=repair),
             *_check_leftovers(folder, repair=repair),
             *_check_log(folder, repair=repair),
-            *_check_order(folder),
             *_check_results(folder, repair=repair),
-            *_check_images(folder),
             *_check_blobs(folder, repair=repair),
             *_check_summary(folder, repair=repair),
         ]
     finally:
-        lock.release()
+        if lock:
+            lock.release()
+
+
+def _check_kinds(folder: SessionFolder, *, repair: bool) -> Iterator[Problem]:
+    """Move away what has the name of a file or folder of the session and is none."""
+    parts = (folder.outputs, folder.blobs, folder.steps)
+    for path in (*parts, folder.workspace):
+        if path.exists() and not path.is_dir():
+            yield _move_away(path, folder, NOT_A_FOLDER, repair=repair)
+    files = [path for part in parts if part.is_dir() for path in part.iterdir() if f".{_ODD}" not in path.name]
+    for path in (folder.events, folder.summary, folder.title, *sorted(files)):
+        yield from _check_kind(path, folder, repair=repair)
+
+
+def _check_kind(path: Path, folder: SessionFolder, *, repair: bool) -> Iterator[Problem]:
+    if path.exists() and not path.is_file():
+        yield _move_away(path, folder, NOT_REGULAR, repair=repair)
+
+
+def _move_away(path: Path, folder: SessionFolder, what: str, *, repair: bool) -> Problem:
+    if repair:
+        path.rename(backup_path(path, _ODD))
+    return Problem(path=_relative_name(path, folder), what=what, is_mended=repair)
 
 
 def _check_modes(folder: SessionFolder, *, repair: bool) -> Iterator[Problem]:
@@ -86,12 +114,23 @@ def _check_leftovers(folder: SessionFolder, *, repair: bool) -> Iterator[Problem
 
 
 def _check_log(folder: SessionFolder, *, repair: bool) -> Iterator[Problem]:
-    """Move invalid lines out of the log into a backup beside it."""
+    """Check the log and all that it refers to."""
     try:
-        lines = folder.events.read_bytes().splitlines(keepends=True)
+        lines = read_regular(folder.events).splitlines(keepends=True)
+    except NotRegularFile:
+        # It is reported already.
+        return
     except FileNotFoundError:
         yield Problem(path=folder.events.name, what=NO_LOG, is_mended=False)
         return
+    yield from _check_lines(folder, lines, repair=repair)
+    yield from _check_order(folder)
+    yield from _check_expected(folder)
+    yield from _check_images(folder)
+
+
+def _check_lines(folder: SessionFolder, lines: list[bytes], *, repair: bool) -> Iterator[Problem]:
+    """Move invalid lines out of the log into a backup beside it."""
     invalid = [number for number, line in enumerate(lines, 1) if not _is_object(line)]
     if not invalid and (not lines or lines[-1].endswith(b"\n")):
         return
@@ -117,16 +156,19 @@ def _check_order(folder: SessionFolder) -> Iterator[Problem]:
 
 
 def _check_results(folder: SessionFolder, *, repair: bool) -> Iterator[Problem]:
-    damaged: set[str] = set()
     for path in sorted(folder.steps.glob("*.json")):
         try:
             read_result(path, path.stem)
+        except NotRegularFile:
+            continue
         except (ValueError, RecursionError):
-            damaged.add(path.stem)
             if repair:
                 path.rename(backup_path(path, "corrupt"))
             yield Problem(path=_relative_name(path, folder), what=DAMAGED_RESULT, is_mended=repair)
-    for key in sorted(_expected_keys(folder) - damaged):
+
+
+def _check_expected(folder: SessionFolder) -> Iterator[Problem]:
+    for key in sorted(_expected_keys(folder)):
         path = folder.steps / f"{key}.json"
         if not path.exists():
             yield Problem(path=_relative_name(path, folder), what=MISSING_RESULT, is_mended=False)
@@ -161,7 +203,7 @@ def _check_blobs(folder: SessionFolder, *, repair: bool) -> Iterator[Problem]:
 
 def _check_summary(folder: SessionFolder, *, repair: bool) -> Iterator[Problem]:
     """A summary that only lacks the end of the log is normal after a killed run."""
-    if not folder.events.exists():
+    if not folder.events.is_file():
         return
     problem, is_invalid = "", False
     try:

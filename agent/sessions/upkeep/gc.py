@@ -15,6 +15,7 @@ from agent.sessions.views.listing import newest_sessions
 from agent.vocabulary.errors import AgentError, InputError, SessionBusy
 from tooling.contract.fast_dataclass import dataclass
 from tooling.files.atomic_write import TEMP_SUFFIX
+from tooling.files.open_regular import NotRegularFile
 from tooling.files.temp_dir import stale_dirs
 
 # Starts with a dot, so that a partly deleted session is never listed.
@@ -32,14 +33,23 @@ def remove(store: SessionStore, folder: SessionFolder, *, stop_timeout_s: float 
     """
     if folder.root.is_symlink():
         raise InputError(f"session {folder.id} is a symlink to {folder.root.readlink()}", "remove the symlink itself")
-    lock = SessionLock(folder) if stop_timeout_s is None else _stop_and_lock(folder, stop_timeout_s)
+    lock = _lock(folder, stop_timeout_s)
     trash = store.root / f"{REMOVED_PREFIX}{folder.id}.{secrets.token_hex(4)}"
     try:
         # Deleting may take long; after the rename no other process finds the session.
         folder.root.rename(trash)
     finally:
-        lock.release()
+        if lock:
+            lock.release()
     delete_tree(trash)
+
+
+def _lock(folder: SessionFolder, stop_timeout_s: float | None) -> SessionLock | None:
+    try:
+        return SessionLock(folder) if stop_timeout_s is None else _stop_and_lock(folder, stop_timeout_s)
+    except NotRegularFile:
+        # No process can work in a session with such a lock file.
+        return None
 
 
 def delete_tree(tree: Path) -> None:

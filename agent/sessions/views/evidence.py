@@ -13,6 +13,7 @@ from agent.sessions.views.run_summary import CallView, StepView, step_view
 from agent.vocabulary.errors import InputError
 from agent.vocabulary.plan import PlanStep
 from tooling.contract.fast_dataclass import dataclass
+from tooling.files.open_regular import open_fd
 from tooling.finish import output_stem
 from tooling.output import decode_output
 
@@ -71,7 +72,7 @@ def _with_full_output(call: CallView, step_id: str, outputs: Path) -> CallView:
     if not path.name.startswith(output_stem(step_id, call.attempt)):
         return call
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        fd = open_fd(path, os.O_RDONLY | os.O_NOFOLLOW)
         with os.fdopen(fd, "rb") as file:
             return replace(call, output=decode_output(file.read()), output_file=str(path))
     except OSError:

@@ -13,6 +13,7 @@ from agent.sessions.views.titles import session_title
 from agent.vocabulary.errors import InputError
 from agent.vocabulary.status import is_success
 from tooling.contract.fast_dataclass import dataclass
+from tooling.files.open_regular import read_regular
 
 UNFINISHED, RUNNING, INTERRUPTED, UNREADABLE = "unfinished", "running", "interrupted", "unreadable"
 LAST = "last"
@@ -207,7 +208,7 @@ def _match_runs(
 def _ids_in_summary(folder: SessionFolder, prefix: str) -> list[str]:
     try:
         is_current = folder.summary.stat().st_mtime_ns >= folder.events.stat().st_mtime_ns
-        if is_current and prefix.encode() not in folder.summary.read_bytes():
+        if is_current and prefix.encode() not in read_regular(folder.summary):
             return []
     except OSError:
         pass

@@ -9,6 +9,7 @@ from agent.sessions.views.listing import newest_sessions
 from agent.sessions.views.session_summary import MAX_RUNS, read_all_runs
 from agent.sessions.views.titles import custom_title
 from tooling.contract.fast_dataclass import dataclass
+from tooling.files.open_regular import open_regular, read_regular
 
 _EXCERPT_CHARS = 200
 # Ids and other metadata are not worth searching.
@@ -65,7 +66,11 @@ def search(store: SessionStore, text: str, *, is_deep: bool = False) -> Iterator
 def _search_runs(folder: SessionFolder, needle: Needle) -> Iterator[SessionHit]:
     if not _runs_may_match(folder, needle):
         return
-    for run in reversed(read_all_runs(folder).runs):
+    try:
+        runs = read_all_runs(folder).runs
+    except OSError:
+        return
+    for run in reversed(runs):
         for where, text in (("request", run.user), ("answer", run.final)):
             for line in needle.matching_lines(text):
                 yield SessionHit(session_id=folder.id, run_id=run.run_id, where=where, line=line)
@@ -76,7 +81,7 @@ def _runs_may_match(folder: SessionFolder, needle: Needle) -> bool:
     try:
         if folder.summary.stat().st_mtime_ns < folder.events.stat().st_mtime_ns:
             return True
-        summary = folder.summary.read_bytes()
+        summary = read_regular(folder.summary)
     except OSError:
         return True
     return needle.may_match(summary) or summary.count(b'"run_id"') >= MAX_RUNS
@@ -96,7 +101,7 @@ def _search_log(folder: SessionFolder, needle: Needle) -> Iterator[SessionHit]:
 
 def _matching_events(path: Path, needle: Needle) -> Iterator[dict[str, object]]:
     try:
-        with path.open("rb") as lines:
+        with open_regular(path) as lines:
             for line in lines:
                 if needle.may_match(line) and (event := _parse_object(line)):
                     yield event

@@ -22,6 +22,7 @@ from agent.vocabulary.usage import Usage
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import decode, encode
 from tooling.files.atomic_write import backup_path, write_atomic
+from tooling.files.open_regular import open_regular, read_regular, stat_regular
 
 MAX_RUNS = 50
 _SUMMARY_CHARS = 2000
@@ -246,7 +247,7 @@ def read_session(folder: SessionFolder) -> SessionRecord:
     Raises OSError if the log exists but cannot be read: such a session is not empty.
     """
     try:
-        logged = folder.events.stat()
+        logged = stat_regular(folder.events)
     except FileNotFoundError:
         return SessionRecord(id=folder.id)
     summary, is_ours = _load_summary(folder, logged.st_size)
@@ -264,8 +265,8 @@ def read_session(folder: SessionFolder) -> SessionRecord:
 def read_head(folder: SessionFolder) -> SessionHead:
     """Read the fields that a listing shows; much faster than `read_session` if SESSION.json is current."""
     try:
-        head = decode(SessionHead, json.loads(folder.summary.read_bytes()), extra="ignore")
-        if (head.id, head.log_bytes) == (folder.id, folder.events.stat().st_size):
+        head = decode(SessionHead, json.loads(read_regular(folder.summary)), extra="ignore")
+        if (head.id, head.log_bytes) == (folder.id, stat_regular(folder.events).st_size):
             return head
     except (OSError, ValueError, RecursionError):
         # The log is authoritative; SESSION.json is only a cache of it.
@@ -295,7 +296,7 @@ def read_log(folder: SessionFolder, *, size: int | None = None, max_runs: int | 
 def read_summary(folder: SessionFolder) -> SessionRecord | None:
     """Read SESSION.json; None if it is missing. Raises ValueError if it is invalid."""
     try:
-        return decode(SessionRecord, json.loads(folder.summary.read_bytes()), extra="ignore")
+        return decode(SessionRecord, json.loads(read_regular(folder.summary)), extra="ignore")
     except OSError:
         return None
     except RecursionError as error:
@@ -345,6 +346,6 @@ def _catch_up(record: SessionRecord, log: Path, size: int) -> SessionRecord:
 def _is_line_end(log: Path, offset: int) -> bool:
     if offset == 0:
         return True
-    with log.open("rb") as file:
+    with open_regular(log) as file:
         file.seek(offset - 1)
         return file.read(1) == b"\n"

@@ -4,6 +4,7 @@ from agent.sessions.store import SessionFolder
 from agent.sessions.views.session_summary import SessionHead
 from agent.vocabulary.errors import InputError
 from tooling.files.atomic_write import write_atomic
+from tooling.files.open_regular import read_regular
 
 MAX_CHARS = 200
 
@@ -16,7 +17,7 @@ def session_title(folder: SessionFolder, head: SessionHead) -> str:
 def custom_title(folder: SessionFolder) -> str:
     """Return the title that the user chose, or an empty string."""
     try:
-        return " ".join(folder.title.read_text("utf-8", "replace").split())
+        return " ".join(read_regular(folder.title).decode("utf-8", "replace").split())
     except OSError:
         return ""
 

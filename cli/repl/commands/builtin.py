@@ -66,6 +66,10 @@ def _complete_queue(repl: Repl, typed: Sequence[str]) -> Iterable[Candidate]:
             return ()
 
 
+def _btw(repl: Repl, argument: str) -> Awaitable[None]:
+    return repl.asides.ask(argument)
+
+
 def _exit(repl: Repl, argument: str) -> None:
     repl.exit()
 
@@ -213,6 +217,7 @@ COMMANDS = (
         run=_queue,
         complete=_complete_queue,
     ),
+    SlashCommand(name="btw", usage="QUESTION", help="Ask beside the run, without touching it.", run=_btw),
     SlashCommand(name="plan", usage="[REQUEST]", help="Show the plan, or make one and decide on it.", run=_plan),
     SlashCommand(
         name="init",

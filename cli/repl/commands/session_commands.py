@@ -73,7 +73,7 @@ def undo(repl: Repl, argument: str) -> Awaitable[None]:
         return repl.run_agent_command("sessions", "undo", session, *words)
     undoable = undo_history(_store(repl).find(session)).undoable
     if not undoable:
-        raise UsageError(NOTHING_TO_UNDO, "only changes made by file tools can be undone; /diff shows them")
+        raise UsageError(NOTHING_TO_UNDO, "/diff shows what can be undone; ignored folders and .git are left out")
     return repl.run_agent_command("sessions", "undo", session, "--run", undoable[-1], *words)
 
 

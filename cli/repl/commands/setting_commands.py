@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent.protocol.commands import SetLimits
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from cli.completion.candidates import CompletionItem
 
 MODES = ("ask", "auto-edit", "plan", "review", "never", "yolo")
-_SCRIPT = "script:"
 MODEL_HINT = "use provider/name, for example openai/gpt-5-mini; Tab lists them"
 MODEL_UNSET = "model: none; set one with /model provider/name (Tab lists them)"
 WHICH_MODEL = "Which model?"
@@ -65,31 +63,13 @@ def _items(found: "Iterable[CompletionItem] | str") -> "list[CompletionItem]":
 
 def _check_model(repl: Repl, name: str) -> None:
     """Raise if the name cannot be a model; warn if it may not work."""
-    from agent.model.faults import ModelFault
-    from agent.model.prices import PriceTable
-    from agent.model.providers import PROVIDERS, get_provider, resolve
-    from tooling.contract.json_codec import did_you_mean
+    from agent.model.name_check import SCRIPT_PREFIX, check_name
 
-    settings = repl.state.read_settings().settings
-    if name.startswith(_SCRIPT):
-        if not (repl.state.cwd / Path(name.removeprefix(_SCRIPT))).is_file():
-            raise UsageError(f"script not found: {name.removeprefix(_SCRIPT)}")
-        return
-    try:
-        endpoint = resolve(name, settings)
-    except ModelFault as fault:
-        repl.warn(str(fault))
-        return
-    if " " in name or not (endpoint.provider and endpoint.model):
-        suggestion = "" if "/" in name else did_you_mean(name, [row.name for row in PROVIDERS])
-        raise UsageError(f"{name!r} is not a model{suggestion}", MODEL_HINT)
-    if endpoint.wire == "litellm" and not PriceTable().list_models(endpoint.provider):
-        suggestion = did_you_mean(endpoint.provider, [row.name for row in PROVIDERS])
-        repl.warn(f"unknown provider {endpoint.provider!r}{suggestion}")
-        return
-    models = PriceTable().list_models(endpoint.provider, get_provider(endpoint.provider).aliases)
-    if models and not settings.api_base and endpoint.model.rpartition("/")[2] not in {*models, endpoint.model}:
-        repl.warn(f"{endpoint.model} is not a known model of {endpoint.provider}")
+    check = check_name(name, repl.state.read_settings().settings, repl.state.cwd)
+    if check.problem:
+        raise UsageError(check.problem, "" if name.startswith(SCRIPT_PREFIX) else MODEL_HINT)
+    if check.doubt:
+        repl.warn(check.doubt)
 
 
 def mode(repl: Repl, argument: str) -> None:

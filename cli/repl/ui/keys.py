@@ -193,6 +193,8 @@ def _bind_escape(keys: KeyBindings, repl: "Repl", ui: "Tui") -> None:
             buffer.cancel_completion()
         elif ui.focus.has_own_question:
             ui.focus.decline_own()
+        elif repl.asides.is_open:
+            repl.asides.cancel()
         elif repl.queue.is_busy:
             if not ui.focus.has_card:
                 repl.queue.interrupt()

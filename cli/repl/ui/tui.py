@@ -332,10 +332,11 @@ class Tui:
         return command.complete(self._repl, words) if command.complete else ()
 
     def _live_lines(self, width: int, height: int) -> list[str]:
-        card = self.picker.lines(width, height) if self.picker.is_open else self.focus.lines(width)[:height]
-        answer = self._transcript.partial_answer_lines(width, (height - len(card)) // 2)
-        steps = self._live_area.lines(width, max(0, height - len(card) - len(answer)))
-        return [*answer, *steps, *card]
+        card = self.picker.lines(width, height) if self.picker.is_open else self.focus.lines(width)
+        below = card if self.picker.is_open else [*self._repl.asides.lines(width), *card][:height]
+        answer = self._transcript.partial_answer_lines(width, (height - len(below)) // 2)
+        steps = self._live_area.lines(width, max(0, height - len(below) - len(answer)))
+        return [*answer, *steps, *below]
 
     def _status(self, width: int) -> str:
         queued = f" · {len(self._repl.queue.pending)} queued" if self._repl.queue.pending else ""

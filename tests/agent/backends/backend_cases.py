@@ -14,7 +14,6 @@ from agent.backends.backend import Backend
 from agent.backends.host import HostCommandRunner
 from agent.backends.process.environment import clean_environment
 from agent.backends.process.host_process import KILL_TIMEOUT_S
-from agent.backends.sandbox.landlock.landlock_sandbox import LandlockSandbox
 from agent.backends.sandbox.runner import SandboxCommandRunner, build_sandbox_runner
 from agent.backends.tool_executor import build_tool_executor
 from tests.programs import needs
@@ -43,10 +42,8 @@ def build_runner() -> Iterator[BuildRunner]:
 
         def build(workspace: Path, sandbox: str = "", **options: object) -> SandboxCommandRunner:
             given: dict[str, object] = {"environ": ENVIRON, "grace_s": GRACE_S, **options}
-            runner = build_sandbox_runner(workspace=workspace, **given)  # type: ignore[arg-type]
+            runner = build_sandbox_runner(workspace=workspace, sandbox_type=sandbox or "auto", **given)  # type: ignore[arg-type]
             stack.callback(runner.close)
-            if sandbox == "landlock" and not isinstance(runner.sandbox, LandlockSandbox):
-                runner.use_landlock()
             assert sandbox in ("", runner.describe().name)
             return runner
 

@@ -195,9 +195,9 @@ def test_a_table_that_the_file_writes_as_a_value_is_left_to_the_user(path: Path)
 
 
 def test_a_multiline_string_is_replaced(path: Path) -> None:
-    write(path, 'model = """\nmodel = "x"\n"""\nconcurrency = 2\n')
-    set_value(path, "model", "y\nz")
-    assert path.read_text() == 'model = "y\\nz"\nconcurrency = 2\n'
+    write(path, 'api_key = """\nmodel = "x"\n"""\nconcurrency = 2\n')
+    set_value(path, "api_key", "y\nz")
+    assert path.read_text() == 'api_key = "y\\nz"\nconcurrency = 2\n'
 
 
 def test_line_endings_and_symbolic_links_are_preserved(path: Path, tmp_path: Path) -> None:

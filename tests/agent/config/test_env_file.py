@@ -106,15 +106,20 @@ def test_the_env_file_may_be_written_like_a_shell_script(folder: Path) -> None:
         "# a comment",
         "",
         "export AGENT_MODEL = one # the first",
-        "  AGENT_PLANNER_MODEL='two # $x' # the second",
-        r'AGENT_COMPOSER_MODEL="three \"3\" \$ \\" ',
+        "  AGENT_WEB_READER_URL='http://two # $x' # the second",
+        r'AGENT_COMPOSER_MODEL="three\"3\"\$\\" ',
         "AGENT_API_KEY=a#b",
         "AGENT_THEME=#nothing",
     )
     write(folder, env="\r\n".join(lines))
     settings = load(folder).settings
-    models = (settings.model, settings.planner_model, settings.composer_model)
-    assert (models, settings.api_key, settings.theme) == (("one", "two # $x", 'three "3" $ \\'), "a#b", "auto")
+    assert (settings.model, settings.composer_model, settings.web_reader_url, settings.api_key, settings.theme) == (
+        "one",
+        'three"3"$\\',
+        "http://two # $x",
+        "a#b",
+        "auto",
+    )
 
 
 @pytest.mark.parametrize(

@@ -44,9 +44,9 @@ class ConfigFolder:
             bare=bare,
         )
 
-    def load_error(self, environ: Mapping[str, str] | None = None, *, assignments: Sequence[str] = ()) -> str:
+    def load_error(self, environ: Mapping[str, str] | None = None) -> str:
         with pytest.raises(ConfigError) as caught:
-            self.load(environ, assignments=assignments)
+            self.load(environ)
         assert caught.value.exit_code == 52
         return caught.value.message.replace(str(self.folder), "")
 
@@ -92,8 +92,10 @@ def test_a_profile_can_be_selected_by_the_environment(home: ConfigFolder) -> Non
 
 def test_an_unknown_profile_suggests_the_nearest_name(home: ConfigFolder) -> None:
     home.write('[profile.work]\nmodel = "m"\n')
-    with pytest.raises(ConfigError, match=r"unknown profile wrok, did you mean work\?"):
+    with pytest.raises(UsageError, match=r"--profile: unknown profile wrok, did you mean work\?"):
         home.load(profile="wrok")
+    with pytest.raises(ConfigError, match=r"AGENT_PROFILE: unknown profile wrok, did you mean work\?"):
+        home.load({"AGENT_PROFILE": "wrok"})
 
 
 def test_bare_ignores_the_file_and_rejects_a_profile(home: ConfigFolder) -> None:
@@ -222,6 +224,7 @@ def test_the_variables_of_anthropic_choose_its_server_and_model(home: ConfigFold
             f"/config.toml:1: api_base: {NOT_A_URL}",
         ),
         ('[api_bases]\nopenai = "localhost"\n', f"/config.toml:2: api_bases.openai: {NOT_A_URL}"),
+        ('model = "what is this?"\n', "/config.toml:1: model: expected provider/name, got 'what is this?'"),
         ("profile = 3\n", "/config.toml: profile: expected tables such as [profile.work]"),
         ("[model]\n", "/config.toml:1: model: expected text, got object {}"),
     ],
@@ -254,7 +257,8 @@ def test_invalid_values_are_reported_with_variable_or_flag(home: ConfigFolder) -
     assert (
         home.load_error({"AGENT_KEYS": "{broken"}) == "environment AGENT_KEYS: keys: expected a table written as JSON"
     )
-    assert home.load_error(assignments=["modle=x"]) == "flag --set: unknown setting modle, did you mean model?"
+    with pytest.raises(UsageError, match=r"--set: unknown setting modle, did you mean model\?"):
+        home.load(assignments=["modle=x"])
     with pytest.raises(UsageError, match="expected key=value"):
         home.load(assignments=["model"])
 

@@ -31,6 +31,7 @@ def reviewer_of(harness: StepHarness, *, timeout_s: float = 60.0, client: Metere
         channel=harness.channel,
         timeout_s=timeout_s,
         redact=lambda text: text.replace("hunter2", "[REDACTED]"),
+        earlier=lambda: ("the agent answered: shall I push?",),
     )
 
 
@@ -47,6 +48,7 @@ async def test_the_reviewer_gets_the_request_the_action_and_the_reasons_as_data(
     opinion, facts = await review(ALLOW)
     assert opinion == APPROVED
     assert facts == {
+        "earlier": ["the agent answered: shall I push?"],
         "request": "push my branch",
         "action": {"tool": "run_command", "subject": "git push", "folder": "/srv", "diff": ""},
         "found": ["it publishes", "it reaches example.org"],
@@ -72,7 +74,7 @@ async def test_text_in_a_command_stays_inside_its_string(hostile: str) -> None:
     _, facts = await review(ALLOW, replace(PUSH, subject=hostile))
     assert facts["request"] == "push my branch"
     assert facts["action"] == {"tool": "run_command", "subject": hostile, "folder": "/srv", "diff": ""}
-    assert set(facts) == {"request", "action", "found", "recent"}
+    assert set(facts) == {"earlier", "request", "action", "found", "recent"}
 
 
 async def test_what_the_reviewer_could_not_see_as_a_whole_it_cannot_allow() -> None:

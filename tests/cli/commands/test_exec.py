@@ -85,8 +85,16 @@ def test_without_a_sandbox_every_command_needs_approval(user: User) -> None:
     assert (ended.exit_code, "on this machine" in ended.stderr) == (57, True)
 
 
-def test_an_unsupported_backend_is_a_usage_error(user: User) -> None:
-    assert user.agent("exec", "--backend", "docker", "--", "ls").exit_code == 2
+def test_a_flag_is_never_taken_for_the_command(user: User) -> None:
+    assert user.agent("exec", "--timeout", "10", "--", "echo", "in time").stdout == "in time\n"
+    assert user.agent("exec", "--timeout", "10", "echo", "-n", "x").stdout == "x\n"
+    unknown = user.agent("exec", "--nonsense", "1", "--", "ls")
+    assert (unknown.exit_code, "--nonsense" in unknown.stderr) == (2, True)
+
+
+def test_a_time_limit_can_be_given(user: User) -> None:
+    ended = user.agent("exec", "--timeout", "0.2", "--", "sleep", "60")
+    assert (ended.exit_code, "--timeout SECONDS" in ended.stderr) == (124, True)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from rich.cells import cell_len
 
 from agent.sessions.store import SessionLock, SessionStore
 from agent.sessions.views.session_search import SessionHit
+from cli.commands.runs import MORE_RUNS
 from cli.commands.sessions import NO_MATCHES, not_shown
 from cli.pages.session_pages import highlight_hits
 from cli.pages.session_upkeep import YES_REMOVES
@@ -38,6 +39,17 @@ def test_the_newest_sessions_are_listed_and_the_rest_counted(user: User) -> None
     assert shown.stderr == f"{not_shown(3)}\n"
     assert list_ids(user, "--all") == ["s4", "s3", "s2", "s1", "s0"]
     assert list_ids(user, "--limit", "1") == ["s4"]
+
+
+def test_json_is_not_cut_and_a_cut_list_says_so(user: User) -> None:
+    for number in range(32):
+        write_run(user.data, f"s{number:02}", completed_run("all alike"), run=f"run-20250101120000-{number:06}")
+    assert len(list_ids(user)) == 32
+    assert user.agent("sessions", "list").stderr == f"{not_shown(2)}\n"
+    runs = user.agent("runs", "list")
+    assert (len(runs.stdout.splitlines()), runs.stderr) == (30, f"{MORE_RUNS}\n")
+    assert len(json.loads(user.agent("runs", "list", "--json").stdout)) == 32
+    assert len(json.loads(user.agent("sessions", "search", "alike", "--json").stdout)) == 32
 
 
 def test_a_row_has_the_title_folder_runs_status_and_cost(user: User) -> None:
@@ -250,4 +262,4 @@ def test_an_unreadable_session_is_reported_and_does_not_hide_others(user: User) 
     assert "first" in user.agent("runs", "list").stdout
     shown = user.agent("sessions", "show", "broken")
     assert (shown.exit_code, shown.stdout) == (1, "")
-    assert "Is a directory" in shown.stderr and "Traceback" not in shown.stderr
+    assert "not a regular file" in shown.stderr and "Traceback" not in shown.stderr

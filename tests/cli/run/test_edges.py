@@ -63,8 +63,35 @@ def test_two_input_files_with_the_same_name_are_refused(user: User) -> None:
     for folder in ("a", "b"):
         (user.home / folder).mkdir()
         (user.home / folder / "d.txt").write_text(folder)
-    ended = user.agent("run", "x", "--model", HELLO, "-i", "a/d.txt", "-i", "b/d.txt")
+    (user.home / "work").mkdir()
+    ended = user.agent("run", "x", "--model", HELLO, "-C", "work", "-i", "a/d.txt", "-i", "b/d.txt")
     assert (ended.exit_code, "already exists" in ended.stderr) == (42, True)
+    # What was copied before the failure is removed again.
+    assert list((user.home / "work").iterdir()) == []
+
+
+def test_the_same_input_file_may_be_given_again(user: User) -> None:
+    (user.home / "d.txt").write_text("data")
+    (user.home / "work").mkdir()
+    words = ("run", "x", "--model", HELLO, "-C", "work", "-i", "d.txt")
+    assert user.agent(*words, "-i", "d.txt").exit_code == 0
+    assert user.agent(*words, "-c").exit_code == 0
+    assert user.agent(*words[:-1], "work/input/d.txt").exit_code == 0
+    assert [path.name for path in (user.home / "work" / "input").iterdir()] == ["d.txt"]
+    (user.home / "d.txt").write_text("changed")
+    assert user.agent(*words).exit_code == 42
+    assert (user.home / "work" / "input" / "d.txt").read_text() == "data"
+
+
+@pytest.mark.parametrize("link", ["input", "input/d.txt"])
+def test_an_input_file_is_not_copied_through_a_link_in_the_folder(user: User, link: str) -> None:
+    (user.home / "d.txt").write_text("data")
+    (user.home / "outside").mkdir()
+    planted = user.home / "work" / link
+    planted.parent.mkdir(parents=True)
+    planted.symlink_to(user.home / "outside" / ("new.txt" if "/" in link else ""))
+    assert user.agent("run", "x", "--model", HELLO, "-C", "work", "-i", "d.txt").exit_code == 42
+    assert list((user.home / "outside").iterdir()) == []
 
 
 def test_an_input_file_never_overwrites_a_file_of_the_user(user: User) -> None:

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from agent.execution.result.run_status import ASK_IN_TERMINAL, NO_CHECKS
-from cli.run.flags import NOT_IMPLEMENTED
+from cli.run.flag_checks import NO_DOCKER, NOT_IMPLEMENTED
 from cli.run.task_input import EMPTY_TASK, NO_TASK
 from tests.cli.run.test_interruptions import wait_until
 from tests.cli.terminal_user import (
@@ -110,7 +110,6 @@ def test_0_is_a_lead_that_recovered_from_failures(user: User) -> None:
         (("nonsense",), "nonsense"),
         ((), "agent run"),
         (("run", "x", "-c"), "there is no session yet"),
-        (("run", "x", "--backend", "docker"), NOT_IMPLEMENTED),
         (("run", "x", "--callback-url", "http://x"), NOT_IMPLEMENTED),
         (("run", "x", "--output-format", "xml"), "xml"),
     ],
@@ -147,10 +146,25 @@ def test_42_is_a_bad_prompt_or_attachment(user: User, words: tuple[str, ...], hi
     check(user, 42, "run", *words, says=hint, stdin="" if words[0] == "-" else None)
 
 
+@pytest.mark.parametrize("words", [("run", "x"), ("resume",), ("exec", "--", "ls"), ()], ids=" ".join)
+def test_44_is_a_backend_that_is_not_there(user: User, words: tuple[str, ...]) -> None:
+    at = 1 if words else 0
+    ended = user.agent(*words[:at], "--backend", "docker", *words[at:])
+    hint = "hint: leave it out to run commands in the sandbox, or use --backend host\n"
+    assert (ended.exit_code, ended.stderr) == (44, f"error: {NO_DOCKER}\n{hint}")
+
+
 def test_52_is_an_invalid_setting(user: User) -> None:
-    check(user, 52, "run", "x", "--model", HELLO, "--set", "modle=x", says="did you mean model?")
-    check(user, 52, "run", "x", "--model", HELLO, "--concurrency", "0", says="--concurrency")
-    check(user, 52, "run", "x", "--model", HELLO, "--approval-mode", "maybe", says="maybe")
+    check(user, 52, "run", "x", "--model", HELLO, AGENT_CONCURRENCY="0", says="AGENT_CONCURRENCY")
+    (user.home / ".config/agent").mkdir(parents=True)
+    config = user.home / ".config/agent/config.toml"
+    for text, hint in (
+        ("modle = 'x'", "did you mean model?"),
+        ("approval_mode = 'maybe'", "maybe"),
+        ("timeout_s = -1", "more than 0"),
+    ):
+        config.write_text(text)
+        check(user, 52, "run", "x", "--model", HELLO, says=hint)
 
 
 def test_53_is_the_step_limit(user: User) -> None:

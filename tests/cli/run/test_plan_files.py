@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent.planning.plan_file import HINT
-from cli.run.flags import PLAN_SUFFIX_ERROR, PLANNER_UNUSED
+from cli.run.flag_checks import PLAN_SUFFIX_ERROR, PLANNER_UNUSED
 from cli.run.plan_editor import EDIT_SAVED, EMPTY_PLAN, RETRY_PROMPT, too_many_steps
 from cli.run.result_output import NO_PLAN
 from cli.run.run_task import EDIT_NEEDS_TERMINAL

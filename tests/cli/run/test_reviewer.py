@@ -81,3 +81,15 @@ def test_mode_review_without_a_reviewer_is_a_configuration_error(user: User) -> 
     ended = user.agent("run", "x", "--model", user.script(*LEAD), "--approval-mode", "review")
     assert ended.exit_code == 52
     assert "approval mode review needs a reviewer model" in ended.stderr and "reviewer_model" in ended.stderr
+
+
+def test_the_reviewer_knows_what_was_said_before(user: User) -> None:
+    model = user.script({"match": {"contains": "prepare"}, "text": "Ready. Shall I push it?"}, *LEAD)
+    understood = opinion("allow")
+    understood["match"] = {"purpose": "reviewer", "contains": r"(?s)prepare it.*Shall I push it\?.*\"yes, do it\""}
+    reviewer = user.script(understood, name="reviewer.jsonl")
+    flags = ("--model", model, "--planning", "never")
+    assert user.agent("run", "prepare it", *flags).exit_code == 0
+    more = ("--approval-mode", "review", "--set", f"reviewer_model={reviewer}")
+    ended = user.agent("run", "-c", "yes, do it", *flags, *more)
+    assert ended.exit_code == 0, ended.stderr

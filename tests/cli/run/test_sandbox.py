@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.backends.sandbox.runner import failed_bubblewrap_warning, install_hint, missing_bubblewrap_warning
+from agent.backends.sandbox.runner import install_hint, missing_bubblewrap_warning
 from agent.backends.sandbox.types import find_program
+from agent.vocabulary.errors import SandboxError
 from tests.agent.backends.backend_cases import list_names
 from tests.cli.terminal_user import ProgramResult, User, one_step, step_call, step_reply
 from tests.programs import needs, require
@@ -153,7 +154,7 @@ wait $!; code=$?; echo "{ \\"exit-code\\": $code }" >&$status; exit $code
 def run_with_bwrap(user: User, bwrap: Path, *flags: str, command: str) -> ProgramResult:
     """Run a command in a project folder with another file in place of the bubblewrap program."""
     require("mount", "unshare")
-    (user.home / "project").mkdir()
+    (user.home / "project").mkdir(exist_ok=True)
     model = user.script(*one_step(step_call("s1", "run_command", command=command), step_reply("s1", "done")))
     mount = 'mount --bind "$1" "$2" && shift 2 && exec "$@"'
     installed = find_program("bwrap")
@@ -205,13 +206,19 @@ def test_without_bubblewrap_commands_run_under_landlock_and_one_line_warns(user:
 
 @as_root
 @needs("bwrap")
-def test_if_bubblewrap_cannot_start_the_warning_gives_the_reason(user: User, tmp_path: Path) -> None:
-    fake = write_fake_bwrap(tmp_path, "echo bwrap: no namespaces here >&2; exit 1")
-    ended = run_with_bwrap(user, fake, "--approval-mode", "yolo", command=escape_attempt(user))
-    assert ended.exit_code == 0, ended.stderr
-    warning = failed_bubblewrap_warning("bubblewrap cannot start: bwrap: no namespaces here")
-    assert [line for line in ended.stderr.splitlines() if "warning" in line] == [f"warning: {warning}"]
-    assert created_files(user) == ([], ["inside"])
+def test_a_bubblewrap_that_cannot_start_ends_the_run_and_is_not_replaced_by_landlock(
+    user: User, tmp_path: Path
+) -> None:
+    fake, attempt = write_fake_bwrap(tmp_path, "echo bwrap: no namespaces here >&2; exit 1"), escape_attempt(user)
+    ended = run_with_bwrap(user, fake, "--approval-mode", "yolo", command=attempt)
+    assert ended.exit_code == SandboxError.exit_code, ended.stderr
+    assert "bubblewrap cannot start: bwrap: no namespaces here" in ended.stderr
+    assert "--set sandbox_type=landlock" in ended.stderr
+    assert created_files(user) == ([], [])
+    # The hint helps.
+    chosen = ("--approval-mode", "yolo", "--set", "sandbox_type=landlock")
+    ended = run_with_bwrap(user, fake, *chosen, command=attempt)
+    assert (ended.exit_code, created_files(user)) == (0, ([], ["inside"])), ended.stderr
 
 
 def outputs_of(user: User, *calls: dict[str, object]) -> list[str]:

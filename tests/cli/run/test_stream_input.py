@@ -172,7 +172,11 @@ def test_bad_lines_are_reported_and_the_session_goes_on(user: User) -> None:
     long = json.dumps({"type": "request", "text": "x" * MAX_LINE_BYTES})
     ended = pipe(user, "hello", long, "", {"type": "request"}, {"type": "request", "text": "go"}, model=model)
     errors = [event for event in ended.events if event["type"] == "error"]
-    assert [(event["run_id"], event["exit_code"]) for event in errors] == [("", 0)] * 3
+    assert [(event["run_id"], event["seq"], event["exit_code"]) for event in errors] == [
+        ("", 1, 0),
+        ("", 2, 0),
+        ("", 3, 0),
+    ]
     assert [str(event["message"]).split(": ")[0] for event in errors] == [
         "line 1 of stdin", "line 2 of stdin", "line 4 of stdin",
     ]  # fmt: skip

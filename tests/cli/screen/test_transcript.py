@@ -25,6 +25,7 @@ from cli.screen.format import replan_text, resume_hint
 from cli.screen.transcript import Transcript
 from tests.cli.screen.hostile import HOSTILE, find_foreign
 from tests.cli.screen.test_live_area import STARTED, envelope
+from tooling.contract.action import Opinion
 from tooling.contract.result import FileChange
 
 LONG = "\n".join(f"line {number}" for number in range(10))
@@ -339,3 +340,9 @@ def test_a_stopped_run_keeps_what_was_said() -> None:
         first = [(LEAD_PLAN, None), LEAD_STARTED] if step else [(plan("a", "b"), None)]
         text = render(*first, (said, step), *([(cancelled, LEAD)] if step else []), (stopped, None))
         assert "First.\n" in text and "Second, in the mid\n" in text
+
+
+def test_the_reason_of_a_reviewer_is_shown_completely() -> None:
+    opinion = Opinion(verdict="deny", text="It overwrites the remote branch, although you asked for a commit only.")
+    shown = render((ApprovalResolved(approval_id="a", decision="deny", by="reviewer", opinion=opinion), LEAD))
+    assert " ".join(shown.split()) == f"denied by reviewer: {opinion.text}"

@@ -4,7 +4,7 @@ import re
 from dataclasses import field
 
 from tooling.contract.fast_dataclass import dataclass
-from tooling.safety.shell.command import FORK_BOMB_REASON, REVERSE_SHELL_REASON, UNKNOWN, Code
+from tooling.safety.shell.command import FORK_BOMB_REASON, REVERSE_SHELL_REASON, UNKNOWN, Code, program_name
 from tooling.safety.shell.parse import FORK_BOMB
 from tooling.safety.shell.tables.code_patterns import (
     DANGERS,
@@ -33,15 +33,42 @@ _DYNAMIC = re.compile(
 _FORMATTED = re.compile(r"\$?\{[^{}]*\}|#\{[^{}]*\}")
 _IMPORTED = re.compile(r"\bfrom\s+(?:subprocess|os|pty)\s+import\s+\(?([\w, ]+)")
 _ALIASED = re.compile(r"\bimport\s+(?:subprocess|os)\s+as\s+(\w+)")
-_NAME = re.compile(r"\w+")
 _SED_S = re.compile(r"s([^\w\s\\])(?:\\.|(?!\1).)*\1(?:\\.|(?!\1).)*\1([a-zA-Z0-9]*)[ \t]*([^\s;}]*)", re.DOTALL)
 _SED_Y = re.compile(r"y([^\w\s\\])(?:\\.|(?!\1).)*\1(?:\\.|(?!\1).)*\1", re.DOTALL)
 _SED_ADDRESS = re.compile(r"\\?([/|,#%])(?:\\.|(?!\1).)*\1[IM]*", re.DOTALL)
 _SED_TEXT = re.compile(r"(?:^|(?<=[;{}\s\d$!,]))[aic](?:\\\s*|\s+)[^\n]*")
 _SED_RUNS = re.compile(r"(?:^|[;{}\s\d$!,])e(?:\s+([^\n]*)|$|(?=[;}]))")
 _SED_FILES = re.compile(r"(?:^|[;{}\s\d$!,/])[wWrR]\s+([^\s;}]+)")
+_EDITED_FILES = re.compile(r"(?:^|[\n|:])\s*[\d,$.%]*(?:[erwf]|edit|read|write|split|source)!?\s+([/~.][^\s|]*)")
+# A file that a call opens by an absolute path.
+_OPENED = re.compile(
+    r"(?:open|fopen|readFile|writeFile|appendFile|createReadStream|createWriteStream|readFileSync|writeFileSync|readfile"
+    r"|appendFileSync|copyFileSync|file_get_contents|file_put_contents|Path|File\.(?:read|write|open|readlines|binread)"
+    r"|ZipFile|listdir|scandir|readdirSync|readdir|copyfile|copy|copytree|move|rename|symlink|chmod|chown)\s*\(?\s*[rbf]?['\"](/[^'\"\s]+)"
+)
 _MAX_CALL_LENGTH = 20_000
 _MAX_PATH_LENGTH = 500
+_RUNS_COMMANDS_REASON = "its code runs other programs"
+# What program text runs in everyday use; anything else is easier to write as a command.
+_ORDINARY_PROGRAMS = frozenset(
+    {
+        "git",
+        "python",
+        "python3",
+        "node",
+        "npm",
+        "cargo",
+        "go",
+        "make",
+        "pytest",
+        "gcc",
+        "cc",
+        "which",
+        "echo",
+        "ls",
+        "true",
+    }
+)
 _SED_RUNS_REASON = "its sed script runs commands"
 
 
@@ -70,6 +97,8 @@ def scan_code(code: Code) -> CodeScan:
             reasons.append((danger.rule, danger.reason))
     _scan_calls(code, found)
     _scan_paths(code, found)
+    if code.language == "editor" and (files := _EDITED_FILES.findall(text)):
+        found.argvs.append(("open()", *files))
     return found
 
 
@@ -90,8 +119,9 @@ def _alias_patterns(code: Code) -> list["re.Pattern[str]"]:
     """Return patterns for process functions that the text imports under other names."""
     if code.language != "python":
         return []
-    names = [name for match in _IMPORTED.finditer(code.text) for name in _NAME.findall(match[1])]
-    patterns = [rf"(?<![\w.]){name}\s*\(" for name in names if name in PROCESS_FUNCTIONS]
+    imports = [item.split() for match in _IMPORTED.finditer(code.text) for item in match[1].split(",")]
+    names = [words[-1] for words in imports if words and words[0] in PROCESS_FUNCTIONS]
+    patterns = [rf"(?<![\w.]){name}\s*\(" for name in names]
     patterns += [rf"\b{match[1]}\.(?:{'|'.join(PROCESS_FUNCTIONS)})\s*\(" for match in _ALIASED.finditer(code.text)]
     return [re.compile(pattern) for pattern in patterns]
 
@@ -104,6 +134,8 @@ def _scan_call(text: str, start: int, found: CodeScan, *, has_argv0: bool) -> No
     if any(map(FORK_BOMB.search, literals)):
         found.blocks.append(("fork-bomb", FORK_BOMB_REASON))
     filled = [_FORMATTED.sub(UNKNOWN, literal) for literal in literals]
+    if program_name(filled[0].split()) not in _ORDINARY_PROGRAMS:
+        found.asks.append(("code-runs-commands", _RUNS_COMMANDS_REASON))
     if "[" in rest or len(filled) > 1:
         found.argvs.append(tuple(filled))
         if has_argv0:
@@ -152,8 +184,9 @@ def _scan_paths(code: Code, found: CodeScan) -> None:
         and " " not in literal
         and (_OUTSIDE.match(literal) or _SENSITIVE.search(literal))
     )
-    if paths:
-        found.argvs.append(("open()", *dict.fromkeys(paths)))
+    opened = (match[1] for match in _OPENED.finditer(code.text))
+    if every := tuple(dict.fromkeys((*paths, *opened))):
+        found.argvs.append(("open()", *every))
 
 
 def _scan_sed(text: str, found: CodeScan) -> None:

@@ -13,7 +13,7 @@ from tooling.safety.shell.programs import find_result_patterns
 _SHELL_HOOKS = re.compile(
     r"(?:pyenv|rbenv|nodenv|jenv|goenv) (?:init|virtualenv-init)|direnv (?:hook|export)|opam env|fnm env"
     r"|mise (?:activate|env)|(?:conda|mamba|micromamba) shell\S*|brew shellenv|dircolors|starship init|zoxide init"
-    r"|luarocks path"
+    r"|luarocks path|poetry env"
 )
 _PREDICTABLE_PROGRAMS = frozenset(
     {"echo", "printf", "pwd", "mktemp", "which", "command", "type", "realpath", "readlink", "dirname", "basename"}
@@ -31,6 +31,7 @@ _PREDICTABLE_PROGRAMS = frozenset(
         "starship",
         "zoxide",
         "luarocks",
+        "poetry",
     }
 )
 _ECHO_OPTION = re.compile(r"-[neE]+")
@@ -46,11 +47,17 @@ _DECODE_OPTIONS = frozenset({"-d", "-D", "-di", "--decode", "-r", "-rp", "-p", "
 class Output:
     """The output of a statement, as far as it is known."""
 
-    __slots__ = ("_parts", "is_hidden")
+    __slots__ = ("_alternatives", "_parts", "is_hidden")
 
     def __init__(self) -> None:
         self._parts: list[str | None] = []
+        self._alternatives: list[Output] = []
         self.is_hidden = False
+
+    def alternative(self) -> "Output":
+        """Return the output of a command that runs only if the one before fails, as in `a || b`."""
+        self._alternatives.append(Output())
+        return self._alternatives[-1]
 
     def add(self, text: str | None) -> None:
         """Append the output of a command; None means unknown."""
@@ -59,6 +66,11 @@ class Output:
     @property
     def text(self) -> str | None:
         """Return the complete output, or None if part of it is unknown."""
+        is_certain = not any(other._parts for other in self._alternatives)
+        return self._known_parts if is_certain else None
+
+    @property
+    def _known_parts(self) -> str | None:
         if not self._parts or any(part is None for part in self._parts):
             return None
         return "".join(part or "" for part in self._parts)
@@ -66,7 +78,8 @@ class Output:
     @property
     def value(self) -> str:
         """Return the text that a substitution expands to."""
-        text = self.text
+        # Alternatives are other names of the same thing, and the first is as good as any.
+        text = self._known_parts
         if text is None:
             return HIDDEN if self.is_hidden else UNKNOWN
         return text.rstrip("\n")

@@ -78,6 +78,7 @@ class NestedReader:
         if command.words[0] in _KEYWORDS:
             self._reading.findings.append(unparsable())
         apply_effects(command, context)
+        self._reading.assigned += [f"{name}={UNKNOWN}" for name in _names_set(command.words)]
         self._route_output(command, known_output(command.words, command.stdin, command.cwd), context)
         if context.output is not None and is_decoding(command.words, command.stdin):
             context.output.is_hidden = True
@@ -286,6 +287,16 @@ def apply_effects(command: Command, context: Context) -> None:
             _apply_mkdir(command, context)
         case _ if "-o" in words[1:-1]:
             scope.effects.add_path(join_path(command.cwd, words[words.index("-o") + 1]))
+
+
+def _names_set(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the variables that a builtin sets by name, with values that are not shown as assignments."""
+    match words[0]:
+        case "read" | "mapfile" | "readarray" | "getopts":
+            return tuple(word for word in words[1:] if word.isidentifier())
+        case "printf" if words[1:2] == ("-v",):
+            return words[2:3]
+    return ()
 
 
 def _apply_cd(words: tuple[str, ...], context: Context) -> None:

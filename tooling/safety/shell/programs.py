@@ -3,6 +3,7 @@
 import fnmatch
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from tooling.safety.shell.command import program_name
 
@@ -50,6 +51,14 @@ _DESTINATION_OPTIONS = {
 }
 # Words of these that start with two slashes are build targets.
 _BUILD_TOOLS = frozenset({"bazel", "bazelisk", "buck", "buck2", "pants", "plz", "please"})
+_SLASH_OPTIONS = frozenset({"dotnet", "msbuild", "csc", "fsc"})
+_SLASH = re.compile(r"/[A-Za-z]+(?::|$)")
+_GREPS = frozenset({"grep", "egrep", "fgrep", "zgrep", "rg", "ggrep", "ag"})
+_GIVES_PATTERN = re.compile(r"-[A-Za-z]*[ef]$|-[ef].|--(?:regexp|file)\b")
+# Options of these are no clusters of letters: what follows the first letter is its value, as in `-Isrc/include`.
+_JOINS_VALUES = _word_set(
+    "gcc g++ cc c++ clang clang++ cpp ld rustc 7z 7za 7zz swig protoc gfortran nvcc tcc zig ar flex bison"
+)
 WRITE_NAMES = frozenset({"of", "DESTDIR"})
 # Options whose value is text, not a path.
 TEXT_OPTIONS: dict[str, frozenset[str]] = {
@@ -139,7 +148,7 @@ def path_words(program: str, words: tuple[str, ...]) -> Iterator[tuple[str, bool
     if program in TEXT_ONLY:
         return
     text_options = TEXT_OPTIONS.get(program, _NONE)
-    waits_for_script = program in SCRIPT_FIRST
+    waits_for_script = program in SCRIPT_FIRST and not (program in _GREPS and any(map(_GIVES_PATTERN.match, words)))
     writes_all = program in WRITES_ALL or (program in WRITES_IN_PLACE and any(w.startswith("-i") for w in words))
     last = _last_positional(words) if program in WRITES_LAST else -1
     options_end = False
@@ -158,12 +167,12 @@ def path_words(program: str, words: tuple[str, ...]) -> Iterator[tuple[str, bool
             options_end = word == "--"
             if waits_for_script and word in ("-f", "--file", "--from-file"):
                 waits_for_script = False
-            yield from _attached_value(word, text_options)
+            yield from _attached_value(word, text_options, takes_joined=program in _JOINS_VALUES)
             continue
         if waits_for_script and before not in ("-f", "--file"):
             waits_for_script = False
             continue
-        if word.startswith("//") and program in _BUILD_TOOLS:
+        if (word.startswith("//") and program in _BUILD_TOOLS) or (program in _SLASH_OPTIONS and _SLASH.match(word)):
             continue
         name, equals, value = word.partition("=")
         if equals and name.replace("-", "_").isidentifier() and "/" not in name:
@@ -180,15 +189,17 @@ def _last_positional(words: tuple[str, ...]) -> int:
     return plain[-1] if len(plain) > 1 else -1
 
 
-def _attached_value(word: str, text_options: frozenset[str]) -> Iterator[tuple[str, bool]]:
+def _attached_value(word: str, text_options: frozenset[str], *, takes_joined: bool) -> Iterator[tuple[str, bool]]:
     option, equals, value = word.partition("=")
     if equals:
         if option not in text_options and option[:2] not in text_options:
             yield value, option in WRITE_OPTIONS
         return
-    if word[1:2] == "-" or word[:2] in text_options:
+    if word[1:2] == "-" or word[:2] in text_options or " " in word:
         return
     at = next((index for index, char in enumerate(word) if char in "/~" or word.startswith("..", index)), None)
+    if at is not None and at > 2 and takes_joined:
+        at = 2
     if at is not None and at >= 2:
         yield word[at:], word[:2] in WRITE_OPTIONS
 
@@ -197,7 +208,20 @@ _EXEC_ACTIONS = ("-exec", "-execdir", "-ok", "-okdir")
 _NAMES = frozenset({"-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename"})
 _FILTERS = frozenset(
     {"!", "-not", "-mtime", "-mmin", "-ctime", "-atime", "-amin", "-cmin", "-size", "-newer", "-newermt", "-user"}
-    | {"-group", "-perm", "-regex", "-iregex", "-links"}
+    | {
+        "-group",
+        "-perm",
+        "-regex",
+        "-iregex",
+        "-links",
+        "-inum",
+        "-samefile",
+        "-empty",
+        "-xtype",
+        "-executable",
+        "-nouser",
+    }
+    | {"-nogroup", "-anewer", "-cnewer", "-used", "-lname", "-ilname", "-newerct", "-newerat", "-readable"}
 )
 _FD_EXEC_OPTIONS = frozenset({"-x", "-X", "--exec", "--exec-batch"})
 
@@ -230,8 +254,9 @@ def find_result_patterns(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _result_patterns(words: tuple[str, ...], upto: int) -> tuple[str, ...]:
-    first = next((at for at, word in enumerate(words) if at and word[:1] in ("-", "(", "!")), len(words))
-    roots = [word for word in words[1:first] if word not in ("-H", "-L", "-P")] or ["."]
+    options = next((at for at, word in enumerate(words) if at and word not in ("-H", "-L", "-P")), len(words))
+    first = next((at for at, word in enumerate(words) if at >= options and word[:1] in ("-", "(", "!")), len(words))
+    roots = words[options:first] or (".",)
     branch = words[_branch_start(words, first, upto) : upto]
     names = [
         branch[at + 1]
@@ -241,7 +266,8 @@ def _result_patterns(words: tuple[str, ...], upto: int) -> tuple[str, ...]:
     if names and "," not in words:
         return tuple(f"{root}/**/{name.rstrip('/').rpartition('/')[2] or '*'}" for root in roots for name in names)
     # A filtered result must not look like every file.
-    rest = "?*" if _FILTERS & {*branch} else "*"
+    is_link = ("-type", "l") in pairwise(branch)
+    rest = "?*" if is_link or _FILTERS & {*branch} else "*"
     return tuple(f"{root}/**/{rest}" for root in roots)
 
 

@@ -51,6 +51,7 @@ class ShellReader:
         self.reading = ShellReading()
         self._cwd = cwd
         self._words = WordReader(self._substitute, self._read_in_subshell)
+        self._words.assigned = self.reading.assigned
         self._redirects = RedirectReader(self._words)
         self._assignments = AssignmentReader(self._words, self.reading.assigned)
         self._nested = NestedReader(self.reading, read_text=self._read_text, call_function=self._call_function)
@@ -165,7 +166,8 @@ class ShellReader:
         scope, was_certain = context.scope, context.scope.is_cwd_certain
         children = node.children
         is_and_list = any(child.type == "&&" for child in children)
-        right = replace(context, may_skip=True)
+        output = context.output if is_and_list or context.output is None else context.output.alternative()
+        right = replace(context, may_skip=True, output=output)
         for at, child in enumerate(children):
             if child.is_named:
                 yield child, right if at else context

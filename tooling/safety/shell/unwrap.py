@@ -27,6 +27,7 @@ ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 _LOADER = re.compile(r"ld-(?:linux|musl).*\.so.*|ld\.so.*")
 _PYTHON = re.compile(r"(?:python|pypy)[\d.]*[dmtw]*")
 _CLUSTERING_LANGUAGES = frozenset({"python", "perl", "ruby", "php", "lua", "awk", "sed"})
+_JOINED_FLAGS = re.compile(r"-[lnpawWsTtuUcvSi0-9]*[eE]")
 _SHELL_VALUES = ("--rcfile", "--init-file", "-O", "+O")
 _GIT_VALUES = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env"})
 _CMAKE = {"rm": ("rm",), "remove": ("rm",), "remove_directory": ("rm", "-r"), "env": ("env",), "time": ("time",)}
@@ -166,8 +167,8 @@ def _ends_in_value(word: str, wrapper: Wrapper) -> bool:
 
 
 def _shell_texts(program: str, words: tuple[str, ...]) -> list[ShellText]:
-    if program in ("hyperfine", "concurrently"):
-        return [ShellText(text=word) for word in words if not word.startswith("-")]
+    if program in ("hyperfine", "concurrently", "pee", "mispipe", "bench"):
+        return [ShellText(text=word) for word in words if not word.startswith(("-", "npm:", "yarn:", "pnpm:"))]
     if program in ("parallel", "sem"):
         cut = next((at for at, word in enumerate(words) if word.startswith(":::")), len(words))
         values = " ".join(words[cut + 1 :]) or UNKNOWN
@@ -320,9 +321,9 @@ def _read_interpreter(
         elif word in values:
             has_code = has_code or word in ("-f", "--file", "--from-file")
             at += 2
-        elif _is_attached_code(word, letters, language):
+        elif joined := _attached_code(word, letters, language):
             has_code = True
-            nested.codes.append(Code(language=scanned, text=word[2:]))
+            nested.codes.append(Code(language=scanned, text=modules + joined))
             at += 1
         elif language == "editor" and word.startswith("+"):
             nested.codes.append(Code(language=scanned, text=word[1:]))
@@ -350,7 +351,7 @@ def _read_stdin(language: str, words: tuple[str, ...], stdin: str | None, nested
     if stdin is not None:
         nested.codes.append(Code(language=language, text=stdin))
     else:
-        nested.reads_code = language not in ("editor", "lisp", "debugger", "dc") and not _is_version_or_help(words)
+        nested.reads_code = language not in ("editor", "lisp") and not _is_version_or_help(words)
 
 
 def _is_version_or_help(words: tuple[str, ...]) -> bool:
@@ -366,6 +367,10 @@ def _is_option_cluster(word: str) -> bool:
     return len(word) > 2 and word[0] == "-" and word[1] != "-" and word[1:].isalnum()
 
 
-def _is_attached_code(word: str, letters: set[str], language: str) -> bool:
-    is_attached = len(word) > 2 and word[0] == "-" and word[1] in letters and not word[1:].isalnum()
-    return is_attached and language in ("perl", "ruby", "python", "php", "sed", "awk", "lua")
+def _attached_code(word: str, letters: set[str], language: str) -> str:
+    """Return program text joined to its option, as in `-e'puts 1'` or `-lnE'print'`."""
+    if word[:1] != "-" or len(word) < 3 or word[1:].isalnum() or language not in _CLUSTERING_LANGUAGES:
+        return ""
+    flags = _JOINED_FLAGS.match(word) if language in ("perl", "ruby") else None
+    at = flags.end() if flags else 2
+    return word[at:] if word[at - 1] in letters else ""

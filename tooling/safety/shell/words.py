@@ -63,6 +63,7 @@ class WordReader:
         self._read_text = read_text
         self.variables_read: set[str] = set()
         self.problems: set[str] = set()
+        self.assigned: list[str] = []
 
     def fields(self, nodes: "Sequence[Node]", scope: Scope) -> list[str]:
         """Return the fields of one word, given as its adjacent nodes."""
@@ -255,6 +256,7 @@ class WordReader:
             case "-" | "=":
                 if operator.endswith("=") and not is_set:
                     scope.assign(name, (operand,), keep_old=False)
+                    self.assigned.append(f"{name}={operand}")
                 filled = tuple(value or operand for value in values)
                 return filled if is_set else (operand,)
             case "+":

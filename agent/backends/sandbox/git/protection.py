@@ -12,6 +12,8 @@ from tooling.contract.fast_dataclass import dataclass
 # What git reads in a repository, and in the part of it that belongs to a linked worktree.
 STORE_CODE = ("config", "config.worktree", "commondir", "hooks")
 WORKTREE_CODE = ("commondir", "gitdir", "config.worktree")
+# Bubblewrap takes 9,000 arguments, three for a mount. What is not mounted is left to the guard.
+_MAX_MOUNTS = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +46,7 @@ def find_git_paths(writable: Iterable[Path]) -> GitPaths:
                 for path in _code_paths(root, store):
                     protected[path] = None
                     pinned |= dict.fromkeys(_path_components(root, path.parent))
-    return GitPaths(pinned=tuple(pinned), protected=tuple(protected), stores=tuple(stores))
+    return GitPaths(pinned=tuple(pinned)[:_MAX_MOUNTS], protected=tuple(protected)[:_MAX_MOUNTS], stores=tuple(stores))
 
 
 def _submodules(root: Path) -> Iterator[Path]:

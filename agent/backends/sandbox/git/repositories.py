@@ -36,8 +36,7 @@ def find_repositories(root: Path, extra: Iterable[Path] = ()) -> Iterator[Reposi
 
     `extra` are further folders to look at, such as submodules at any depth.
     """
-    folders = dict.fromkeys((root, *_candidates(root), *extra))
-    for folder in folders:
+    for folder in dict.fromkeys((root, *_candidates(root), *extra)):
         if is_store(folder):
             yield Repository(pointer=None, stores=(folder, *_modules(folder)))
         git = folder / ".git"

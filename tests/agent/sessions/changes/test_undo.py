@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 from agent.protocol.events import Envelope, Event, FilesChanged, RunStarted
 from agent.sessions.changes.changes import collect_changes, group_by_file
-from agent.sessions.changes.undo import NOT_SAVED, undo
+from agent.sessions.changes.restore import NOT_SAVED
+from agent.sessions.changes.undo import KEPT_FOLDER, PERHAPS_OTHERS, UndoResult, undo
 from tooling.contract.context import ExecCtx
 from tooling.contract.result import FileChange
-from tooling.files.blobs import BlobStore
+from tooling.files.blobs import BlobStore, content_hash
 from tooling.files.change_file import change_file
 
 NAMES = st.sampled_from(["a", "b", "d/a", "d/e/b"])
@@ -95,3 +96,26 @@ def test_changes_without_hashes_are_not_undone(tmp_path: Path) -> None:
     )
     assert undone.refused == (NOT_SAVED.format(path="a"),)
     assert (tmp_path / "a").read_text() == "now"
+
+
+def test_an_undo_says_if_another_step_may_have_made_the_change(tmp_path: Path) -> None:
+    blobs = BlobStore(tmp_path / "blobs")
+    (tmp_path / "a").write_text("new")
+    added = FileChange(path="a", status="added", after=blobs.put(b"new"), after_mode=0o644)
+    changed = FilesChanged(changes=(added,), command_id="c1", overlaps=("s2",))
+    log = [envelope(1, started(tmp_path)), envelope(2, changed, "s1")]
+    files = group_by_file(collect_changes(log, step="s1"))
+    undone = undo(files, blobs, cwd=tmp_path, is_forced=False, redact=str)
+    assert undone.notes == (PERHAPS_OTHERS.format(path="a", steps="s2"),)
+    assert not (tmp_path / "a").exists()
+
+
+def test_a_folder_with_something_else_in_it_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "mine").touch()
+    empty = content_hash(b"")
+    folder = FileChange(path="d", status="added", after=empty, kind="folder", after_mode=0o755)
+    log = [envelope(1, started(tmp_path)), envelope(2, FilesChanged(changes=(folder,), command_id="c1"), "s1")]
+    files = group_by_file(collect_changes(log))
+    undone = undo(files, BlobStore(tmp_path / "blobs"), cwd=tmp_path, is_forced=False, redact=str)
+    assert undone == UndoResult(notes=(KEPT_FOLDER.format(path="d"),))

@@ -10,6 +10,7 @@ from agent.sessions.changes.changes import collect_changes
 from agent.sessions.log.event_log import read_events
 from agent.sessions.store import SessionBusy, SessionLock, SessionStore
 from agent.sessions.upkeep.fork import fork
+from agent.sessions.upkeep.fsck import check_session
 from agent.sessions.views.session_summary import read_session
 from agent.vocabulary.errors import InputError
 from tests.agent.sessions.past_runs import completed_run, run_completed, run_start, write_run
@@ -107,3 +108,8 @@ def test_invalid_lines_are_copied_unchanged(tmp_path: Path) -> None:
     copy = fork(SessionStore(tmp_path), source, "two")
     assert copy.events.read_bytes().endswith(invalid)
     assert read_session(copy).request == "first"
+
+
+def test_a_fork_has_nothing_to_repair(tmp_path: Path) -> None:
+    source = write_run(tmp_path, "one", completed_run())
+    assert check_session(fork(SessionStore(tmp_path), source)) == []

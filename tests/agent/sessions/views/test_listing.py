@@ -18,6 +18,7 @@ from agent.sessions.views.listing import (
 from agent.sessions.views.session_summary import MAX_RUNS
 from agent.vocabulary.errors import InputError
 from tests.agent.sessions.past_runs import completed_run, run_start, write_run
+from tooling.files.open_regular import NotRegularFile
 
 FIRST, SECOND, THIRD = "run-20250101120000-aaaaaa", "run-20250102120000-bbbbbb", "run-20250103120000-cccccc"
 
@@ -114,12 +115,12 @@ def test_an_unreadable_session_does_not_hide_others(tmp_path: Path) -> None:
     broken.unlink()
     broken.mkdir()
     rows = {row.id: (row.status, row.title) for row in session_rows(store, newest_sessions(store))}
-    assert rows["broken"] == ("unreadable", "(cannot be read: Is a directory)")
+    assert rows["broken"] == ("unreadable", "(cannot be read: not a regular file)")
     assert (rows["old"][0], rows["new"][0]) == ("success", "success")
     assert [row.run_id for row in newest_runs(store)] == [THIRD, SECOND, FIRST]
     assert find_run(store, FIRST).folder.id == "old"
     # The run may be in the unreadable session, so "no such run" would be wrong.
-    with pytest.raises(IsADirectoryError):
+    with pytest.raises(NotRegularFile):
         find_run(store, "run-2030")
 
 
@@ -128,7 +129,7 @@ def test_an_unreadable_session_is_an_error_if_there_is_no_other(tmp_path: Path) 
     folder.events.unlink()
     folder.events.mkdir()
     for function in (newest_runs, last_unfinished):
-        with pytest.raises(IsADirectoryError):
+        with pytest.raises(NotRegularFile):
             function(SessionStore(tmp_path))
 
 

@@ -78,7 +78,10 @@ DANGERS: dict[str, tuple[Danger, ...]] = {
         _dump(rf"(?:print|write)\s*\(.*\b(?:environ(?:\.get\(|\[)|getenv\()\s*['\"]\w*{_SECRET}"),
         _root(r"(?:walk|listdir|scandir|chdir|Path|glob)\(\s*r?['\"]/['\"]"),
         _home(r"expanduser|\bPath\.home\(|\benviron(?:\.get\(|\[)\s*['\"]HOME"),
-        _bomb(r"while\b.*\bfork\s*\("),
+        _runs(
+            r"(?:^|[\n;])\s*!\s*\w|%(?:system|sx|sc|bash|sh|run)\b|get_ipython\(\)|__import__\(\s*['\"](?:os|subprocess|pty|shutil)\b"
+        ),
+        _bomb(r"while\b.*\bfork\s*\(|\bfork\s*\(\s*\)\s*for\b|\bfor\b[^\n]*:\s*(?:os\.)?fork\s*\("),
         _kills(r"\bos\.kill(?:pg)?\s*\(\s*(?:-1|1|0)\s*,"),
     ),
     "perl": (
@@ -147,6 +150,8 @@ DANGERS: dict[str, tuple[Danger, ...]] = {
             reason=REVERSE_SHELL_REASON,
             blocks=True,
         ),
+        _home(r"ENVIRON\s*\[\s*\"HOME\""),
+        _hidden(r"@load\b"),
         _dump(r"\bENVIRON\b(?!\s*\[\s*\")"),
         _dump(rf"ENVIRON\s*\[\s*\"\w*{_SECRET}"),
         _runs(r"\|&|\|\s*getline\b(?<!\"\s\|\sgetline)|\|\s*(?!\||\")[a-z_]\w*\s*(?:[;}\n]|$)"),
@@ -170,7 +175,7 @@ DANGERS: dict[str, tuple[Danger, ...]] = {
         _runs(
             r"\bsystem\b|\bshell\b|\bexec\w*\b|\bspawn\w*\b|\bpopen\b|\bsh(?:ell)?_?\w*\s*\(|run-(?:shell-command|program)"
             r"|\bprocess\*?\b|\bProcess\w*|ProcessBuilder|Runtime\b|\.execute\b|\be?syscmd\b|unsafePerformIO|call(?:Command|Process)"
-            r"|read(?:Process|CreateProcess)|\bos[.:]|\bcmd\b|open-pipe|sys\.process|scala\.sys|!!|^!|\n!|\bsubprocess\b|Sys\.command"
+            r"|read(?:Process|CreateProcess)|\bos[.:]|\bcmd\b|open-pipe|sys\.process|scala\.sys|!!|^:?!|\n:?!|\bsubprocess\b|Sys\.command"
             r"|\bqx\b|\brun\s*[(\"'<]|\bshell_exec\b|QX|EVAL|System\.(?:cmd|shell)|Port\.open|:os\.cmd|Code\.eval"
         ),
         _network(r"socket|https?:|ftp:|\bfetch\b|\bcurl\b|download|URL\b|urlopen|Net\.|HTTP\b"),
@@ -198,11 +203,12 @@ DANGERS: dict[str, tuple[Danger, ...]] = {
     ),
     "debugger": (
         _runs(
-            r"^\s*(?:shell|!|python|script|pipe|make|call|print|p)\b.*(?:system|exec|/bin/|\bsh\b|os\.)"
-            r"|^\s*(?:shell|!|platform shell)"
+            r"^\s*(?:[!|]|(?:shell|platform|script|python|py|pi|guile|source|pipe|make|dump|restore|save|set\s+logging|compile|jit|plugin"
+            r"|command\s+(?:script|source)|process\s+attach|attach|target|gcore|generate-core-file|alias|define)\b)"
+            r"|\b(?:system|exec\w*|popen|dlopen|fork)\s*\("
         ),
     ),
-    "dc": (_runs(r"!\s*\w"),),
+    "dc": (_runs(r"!\s*[\w/.]"),),
 }
 
 PROCESS_FUNCTIONS = (
@@ -221,7 +227,7 @@ PROCESS_CALLS: dict[str, tuple["re.Pattern[str]", ...]] = {
     "perl": (
         re.compile(r"(?<![\w$@%>])(?:system|exec)\b\s*\(?"),
         re.compile(r"\bqx\s*(?=[({/'\"|!])"),
-        re.compile(r"(?<=[=(\s;])`|^`"),
+        re.compile(r"(?<=[=(\s;/{,.])`|^`"),
         re.compile(r"\bopen\b[^;]*?(?=['\"][^'\"]*\|)"),
     ),
     "ruby": (
@@ -234,7 +240,7 @@ PROCESS_CALLS: dict[str, tuple["re.Pattern[str]", ...]] = {
         re.compile(
             r"(?:child_process['\"]?\)?\.|cp\.|(?<![\w.]))(?:exec|execSync|execFile|execFileSync|spawn|spawnSync|fork)\s*\("
         ),
-        re.compile(r"\bBun\.spawn(?:Sync)?\s*\(|Deno\.(?:run|Command)\s*\("),
+        re.compile(r"\bBun\.spawn(?:Sync)?\s*\(|Deno\.(?:run|Command)\s*\(|\$(?=`)"),
     ),
     "php": (
         re.compile(r"(?<![\w>:])(?:system|exec|shell_exec|passthru|popen|proc_open|pcntl_exec)\s*\("),
@@ -278,4 +284,5 @@ DELETE_CALLS: dict[str, tuple[tuple["re.Pattern[str]", tuple[str, ...]], ...]] =
     "php": ((re.compile(r"\brmdir\s*\("), _RM_TREE), (re.compile(r"(?<![\w>])unlink\s*\("), _RM)),
     "r": ((re.compile(r"\bunlink\s*\("), _RM_TREE),),
     "lua": ((re.compile(r"\bos\.remove\s*\("), _RM),),
+    "julia": ((re.compile(r"(?<![\w.])rm\s*\("), _RM_TREE),),
 }

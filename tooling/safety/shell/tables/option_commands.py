@@ -89,6 +89,7 @@ SHELL_TEXT_OPTIONS: dict[str, tuple[str, ...]] = {
         "tsc-watch": "--onSuccess --onFailure --onFirstSuccess --onCompilationComplete",
         "tsup": "--onSuccess",
         "hyperfine": "-p --prepare -c --cleanup --setup --conclude -s",
+        "air": "-build.cmd --build.cmd -build.bin --build.bin -build.full_bin --build.full_bin",
         "fish": "-C --init-command",
         "mosh": "--ssh --server",
         "pandoc": "--pdf-engine -F --filter",

@@ -25,8 +25,8 @@ def _wrapper(values: str = "", flags: str = "", *, skips: int = 0, assigns: bool
 
 
 XARGS = _wrapper(
-    "-I -n -P -L -d -a -E -s -i -l --max-args --max-procs --max-lines --arg-file --delimiter --replace",
-    "-0 -r -t -p -x -o --null --no-run-if-empty --verbose --interactive",
+    "-I -n -P -L -d -a -E -s --max-args --max-procs --max-lines --arg-file --delimiter --replace",
+    "-0 -r -t -p -x -o -i -l -e --null --no-run-if-empty --verbose --interactive",
 )
 _RUNNER = "--with --python --group --extra --env-file --project --directory -p -C -e --env --index"
 WRAPPERS: dict[str, Wrapper] = {
@@ -201,7 +201,7 @@ SUBCOMMAND_WRAPPERS: dict[tuple[str, str], Wrapper] = {
     ("guix", "shell"): _wrapper("-m -f"),
     ("task", "execute"): _wrapper(),
     ("mix", "cmd"): _wrapper(),
-    ("coverage", "run"): _wrapper("--source --include --omit --rcfile -m --data-file", "-a -p --branch --append"),
+    ("coverage", "run"): _wrapper("--source --include --omit --rcfile --data-file", "-a -p -m --branch --append"),
     ("doppler", "run"): _wrapper("-p -c --project --config"),
     ("op", "run"): _wrapper("--env-file"),
     ("cargo", "watch"): _wrapper("-x -w -i -d -s -C", "-c -q"),
@@ -211,7 +211,11 @@ PROJECT_RUNNERS = frozenset({"npx", "bunx", "uvx", *(program for program, _ in S
 # Programs that pass all their plain words to a shell.
 SHELL_TEXT_WRAPPERS: dict[str, Wrapper] = {
     "watch": _wrapper("-n --interval -q", "-d -t -b -e -g -c -x --color --differences --no-title"),
-    "hyperfine": _wrapper("-w -r -m -M -p -c -s -n -L -P --warmup --runs --prepare --cleanup", "-N -i"),
+    "hyperfine": _wrapper(
+        "-w -r -m -M -p -c -s -S -n -L -P -u --warmup --runs --min-runs --max-runs --prepare --cleanup --setup --shell"
+        " --command-name --export-json --export-markdown --export-csv --style --time-unit --conclude",
+        "-N -i --ignore-failure --show-output",
+    ),
     "concurrently": _wrapper("-n -c --names", "-k -r"),
     "watchexec": _wrapper("-w -e -i -f -s", "-r -c -q"),
     "parallel": _wrapper(
@@ -219,6 +223,7 @@ SHELL_TEXT_WRAPPERS: dict[str, Wrapper] = {
     ),
     "sem": _wrapper("-j --id", "--fg"),
     "pee": _wrapper(),
+    "rush": _wrapper("-j -d -k -v -t -r", "-c -e"),
     "mispipe": _wrapper(),
     "viddy": _wrapper("-n --interval", "-d -t"),
     "bench": _wrapper("-L --time-limit -o --output"),

@@ -1,0 +1,1 @@
+"""Checkpoints: what commands change in the workspace, saved so that it can be taken back."""

@@ -1,0 +1,332 @@
+"""Checkpoints of a run: what each command changes in the workspace becomes an event, and can be undone.
+
+The workspace is saved while the model answers the first request. From then on, before and after each command only what
+has changed is looked at; the look after a command happens while the model reads the result.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent.protocol.channel import Channel
+from agent.protocol.events import FilesChanged, WarningRaised
+from agent.vocabulary.errors import AgentError
+from tooling.contract.context import ExecCtx
+from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.result import FileChange
+from tooling.contract.secrets import Secrets
+
+if TYPE_CHECKING:
+    from agent.sessions.checkpoints.keeper import CheckpointKeeper, Found
+
+# The first request to the model is sent before anything is saved.
+START_DELAY_S = 0.05
+CANNOT_BE_UNDONE = "what commands change in {folder} cannot be undone: {reason}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workspace:
+    """The folders that commands may write, the folder of the checkpoint, and where changed contents go.
+
+    `cwd` is the working folder, `hidden` are folders that commands do not see.
+    """
+
+    cwd: Path
+    folder: Path
+    blobs: Path
+    run_id: str
+    extra_dirs: tuple[Path, ...] = ()
+    hidden: tuple[Path, ...] = ()
+
+    @property
+    def roots(self) -> tuple[Path, ...]:
+        """The folders without those that are inside another."""
+        folders = dict.fromkeys((self.cwd, *self.extra_dirs))
+        return tuple(one for one in folders if not any(one != other and one.is_relative_to(other) for other in folders))
+
+
+@dataclass(slots=True, kw_only=True)
+class CommandWindow:
+    """The time in which a command may have changed files; `ended_ns` is None while it runs."""
+
+    step_id: str
+    attempt: int
+    command_id: str
+    is_background: bool = False
+    started_ns: int = 0
+    ended_ns: int | None = None
+
+    def covers(self, moment_ns: int) -> bool:
+        """Whether the command was running at a moment."""
+        return self.started_ns <= moment_ns and (self.ended_ns is None or moment_ns <= self.ended_ns)
+
+
+def now_ns() -> int:
+    """Return the time on the clock from which the kernel takes the times of files."""
+    return time.clock_gettime_ns(getattr(time, "CLOCK_REALTIME_COARSE", time.CLOCK_REALTIME))
+
+
+def attribute(changed_ns: int | None, windows: Sequence[CommandWindow]) -> list[CommandWindow]:
+    """Return the commands that may have made a change; the time of a deletion is not known."""
+    if len(windows) > 1 and changed_ns is not None:
+        return [window for window in windows if window.covers(changed_ns)] or list(windows)
+    return list(windows)
+
+
+class CallWatch:
+    """Follows one call; this one changes no files."""
+
+    async def open(self) -> None:
+        """Return when the call may run."""
+
+    def close(self, changes: Sequence[FileChange]) -> None:
+        """Note that the call has ended, with the changes it has recorded itself."""
+
+
+class CommandWatch(CallWatch):
+    """Follows a command, which may change anything."""
+
+    def __init__(self, checkpoints: "Checkpoints", window: CommandWindow) -> None:
+        self._checkpoints = checkpoints
+        self._window = window
+        self._is_open = False
+
+    async def open(self) -> None:
+        """Return when everything is saved that the command may change."""
+        self._is_open = True
+        await self._checkpoints.begin_command(self._window)
+
+    def close(self, changes: Sequence[FileChange]) -> None:
+        """Look for changes in the background."""
+        if self._is_open:
+            self._checkpoints.end_command(self._window)
+
+
+class WriteWatch(CallWatch):
+    """Follows a file tool, which records its own changes."""
+
+    def __init__(self, checkpoints: "Checkpoints") -> None:
+        self._checkpoints = checkpoints
+        self._is_open = False
+
+    async def open(self) -> None:
+        """Return when nobody looks for changes."""
+        await self._checkpoints.begin_write()
+        self._is_open = True
+
+    def close(self, changes: Sequence[FileChange]) -> None:
+        """Take over the recorded changes."""
+        if self._is_open:
+            self._checkpoints.end_write(changes)
+
+
+class Checkpoints:
+    """Follows the calls of a run; nothing it does can fail a call."""
+
+    def __init__(self, workspace: Workspace, *, channel: Channel, secrets: Secrets) -> None:
+        self._workspace = workspace
+        self._channel = channel
+        self._secrets = secrets
+        self._lock = asyncio.Lock()
+        self._is_needed = asyncio.Event()
+        self._keeper: CheckpointKeeper | None = None
+        self._building: asyncio.Task[None] | None = None
+        self._looks: set[asyncio.Task[None]] = set()
+        self._windows: list[CommandWindow] = []
+        self._ended_steps: set[str] = set()
+        self._problem = ""
+        self._told: set[str] = set()
+        self._is_closing = False
+
+    def start(self) -> None:
+        """Save the workspace in the background."""
+        if self._building is None:
+            self._building = asyncio.ensure_future(self._build())
+
+    def watch(self, call_id: str, effect: str | None, arguments: Mapping[str, object], ctx: ExecCtx) -> "CallWatch":
+        """Return what follows a call: a command may change anything, a file tool says what it has changed."""
+        if effect == "execute":
+            is_background = arguments.get("background") is True
+            window = CommandWindow(
+                step_id=ctx.step_id, attempt=ctx.attempt, command_id=call_id, is_background=is_background
+            )
+            return CommandWatch(self, window)
+        return WriteWatch(self) if effect == "write" else CallWatch()
+
+    async def begin_command(self, window: CommandWindow) -> None:
+        """Return when everything that a command may change is saved."""
+        await self._built()
+        # A look goes on when its caller is cancelled: no other one may start before it has ended.
+        await asyncio.shield(self._start(self._begin(window)))
+
+    def end_command(self, window: CommandWindow) -> None:
+        """Look for the changes of a command that has ended, in the background."""
+        self._start(self._end(window))
+
+    async def begin_write(self) -> None:
+        """Keep others from looking while a file tool writes; `end_write` must follow."""
+        await self._built()
+        await self._lock.acquire()
+
+    def end_write(self, changes: Sequence[FileChange]) -> None:
+        """Take note of what a file tool has recorded itself."""
+        self._start(self._absorb({change.path: change.after for change in changes}))
+
+    async def settle(self, step_id: str) -> None:
+        """Wait until everything that the commands of a step changed is recorded; the step ends now."""
+        while self._looks:
+            await asyncio.wait(self._looks)
+        if any(window.step_id == step_id for window in self._windows):
+            await asyncio.shield(self._start(self._look_again()))
+        self._ended_steps.add(step_id)
+
+    async def close(self) -> None:
+        """Finish what is under way, and delete what was saved and not changed."""
+        self._is_closing = True
+        self._is_needed.set()
+        if self._building:
+            await asyncio.wait({self._building})
+        while self._looks:
+            await asyncio.wait(self._looks)
+        if self._keeper:
+            await asyncio.to_thread(self._keeper.close)
+            self._keeper = None
+
+    async def _built(self) -> None:
+        self.start()
+        assert self._building is not None
+        self._is_needed.set()
+        await asyncio.shield(self._building)
+
+    async def _build(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._is_needed.wait(), START_DELAY_S)
+        async with self._lock:
+            from agent.sessions.checkpoints.keeper import CheckpointKeeper
+            from agent.sessions.checkpoints.tree import Stopped, TooLarge
+
+            try:
+                self._keeper = await asyncio.to_thread(
+                    CheckpointKeeper.create, self._workspace, self._secrets, is_stopped=lambda: self._is_closing
+                )
+            except TooLarge as error:
+                self._problem = f"the folder {error}"
+            except OSError as error:
+                self._problem = f"it cannot be saved ({error.strerror or error})"
+            except Stopped:
+                pass
+
+    def _start(self, looking: Coroutine[None, None, None]) -> "asyncio.Task[None]":
+        task = asyncio.ensure_future(looking)
+        self._looks.add(task)
+        task.add_done_callback(self._looks.discard)
+        return task
+
+    async def _begin(self, window: CommandWindow) -> None:
+        async with self._lock:
+            await self._look(window)
+            if self._keeper:
+                window.started_ns = now_ns()
+                self._windows.append(window)
+            else:
+                self._tell_problem(window)
+
+    async def _end(self, window: CommandWindow) -> None:
+        window.ended_ns = None if window.is_background else now_ns()
+        async with self._lock:
+            await self._look(window)
+            if not window.is_background and window in self._windows:
+                self._windows.remove(window)
+
+    async def _look_again(self) -> None:
+        async with self._lock:
+            await self._look(None)
+
+    async def _absorb(self, recorded: Mapping[str, str | None]) -> None:
+        try:
+            if self._keeper:
+                found = await asyncio.to_thread(self._keeper.look)
+                own = [one for one in found if one.path in recorded]
+                hashes = await asyncio.to_thread(self._keeper.save_after, own)
+                own = [one for one in own if hashes[one.path] == recorded[one.path]]
+                await self._report([one for one in found if one not in own], None)
+                self._keeper.commit(own)
+        except (OSError, AgentError) as error:
+            await self._give_up(error)
+        finally:
+            self._lock.release()
+
+    async def _look(self, looking: CommandWindow | None) -> None:
+        """Record what has changed since the last look; needs the lock."""
+        if self._keeper is None:
+            return
+        from agent.sessions.checkpoints.tree import TooLarge
+
+        try:
+            found = await asyncio.to_thread(self._keeper.look)
+            await self._report(found, looking)
+        except TooLarge as error:
+            await self._give_up(error, looking)
+        except (OSError, AgentError) as error:
+            await self._give_up(error, looking)
+
+    async def _report(self, found: "Sequence[Found]", looking: CommandWindow | None) -> None:
+        """Publish changes with the commands that may have made them; those that no command made are only noted."""
+        keeper = self._keeper
+        assert keeper is not None
+        for owner, overlaps, command_id, changed in self._by_owner(found, looking):
+            recorded = await asyncio.to_thread(keeper.record, changed)
+            if not recorded.is_empty:
+                event = FilesChanged(
+                    changes=recorded.changes,
+                    command_id=command_id,
+                    overlaps=overlaps or None,
+                    skipped=recorded.skipped or None,
+                )
+                await self._channel.publish(event, step_id=owner.step_id, attempt=owner.attempt)
+        # Only now: after a kill, a change that is not in the index is looked for in the log.
+        keeper.commit(found)
+
+    def _by_owner(
+        self, found: "Iterable[Found]", looking: CommandWindow | None
+    ) -> "list[tuple[CommandWindow, tuple[str, ...], str, list[Found]]]":
+        """Group changes by the step they are reported under and the steps that may have made them as well."""
+        groups: dict[tuple[str, tuple[str, ...]], tuple[CommandWindow, str, list[Found]]] = {}
+        for one in found:
+            candidates = attribute(one.changed_ns, self._windows)
+            running = [window for window in candidates if window.step_id not in self._ended_steps]
+            owner = looking if looking in candidates else running[0] if running else looking
+            if not candidates or owner is None:
+                continue
+            command_id = owner.command_id if owner in candidates else candidates[0].command_id
+            others = tuple(sorted({window.step_id for window in candidates} - {owner.step_id}))
+            groups.setdefault((command_id, others), (owner, command_id, []))[2].append(one)
+        return [(owner, others, command_id, changed) for (_, others), (owner, command_id, changed) in groups.items()]
+
+    async def _give_up(self, error: Exception, looking: CommandWindow | None = None) -> None:
+        """Stop following the workspace: what commands change from now on cannot be undone."""
+        from agent.sessions.checkpoints.tree import TooLarge
+
+        reason = f"the folder {error}" if isinstance(error, TooLarge) else f"it cannot be saved ({error})"
+        self._problem = reason
+        keeper, self._keeper = self._keeper, None
+        self._windows.clear()
+        if keeper:
+            await asyncio.to_thread(keeper.close)
+        if looking:
+            self._tell_problem(looking)
+
+    def _tell_problem(self, window: CommandWindow) -> None:
+        """Say that the changes of a command cannot be undone: once to the user, in the log for each step."""
+        if not self._problem:
+            return
+        message = CANNOT_BE_UNDONE.format(folder=self._workspace.cwd, reason=self._problem)
+        if not self._told:
+            self._channel.emit(WarningRaised(message=message))
+        if window.step_id not in self._told:
+            self._told.add(window.step_id)
+            event = FilesChanged(changes=(), command_id=window.command_id, skipped=(message,))
+            self._channel.emit(event, step_id=window.step_id, attempt=window.attempt)

@@ -1,0 +1,216 @@
+"""Git worktrees of runs: created from HEAD on a branch of their own, then merged or discarded; nothing in them is lost.
+
+Git is called outside the sandbox, so it must not run anything that a repository or a run could name.
+"""
+
+import contextlib
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from agent.vocabulary.errors import AgentError, InputError, UsageError
+from agent.workspace.git_state import NO_FETCHING, Repository, common_git_dir, find_repository, is_safe
+from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.json_codec import decode, encode
+from tooling.files.atomic_write import write_atomic
+from tooling.files.open_regular import read_regular
+
+NOT_A_REPOSITORY = "--worktree needs a git repository"
+RUNS_PROGRAMS = "the settings of this repository (.git/config) include other files or can make git run programs"
+NO_COMMIT = "this repository has no commit yet"
+CONFLICTS = "the changes conflict with yours, so nothing was merged"
+_LIMIT_S = 120
+_BRANCH_PREFIX = "agent/"
+_RECORD = "worktree.json"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_SUBMODULE = "160000 "
+_NO_PROGRAMS = (
+    *("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"),
+    *("-c", "commit.gpgSign=false", "-c", "merge.verifySignatures=false", "-c", "submodule.recurse=false"),
+    *("-c", "gc.auto=0", "-c", "maintenance.auto=false"),
+)
+_DIFF = ("diff", "--no-ext-diff", "--no-textconv", "--no-color")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worktree:
+    """A worktree of a run: its folder, the repository it belongs to, and the commit it started from."""
+
+    name: str
+    path: str
+    git_dir: str
+    root: str
+    repository_git_dir: str
+    base: str
+
+    @property
+    def branch(self) -> str:
+        return f"{_BRANCH_PREFIX}{self.name}"
+
+    @property
+    def repository(self) -> Repository:
+        """The work tree of the user."""
+        return Repository(root=Path(self.root), git_dir=Path(self.repository_git_dir))
+
+    @property
+    def own(self) -> Repository:
+        """The work tree of the run."""
+        return Repository(root=Path(self.path), git_dir=Path(self.git_dir))
+
+
+class Worktrees:
+    """The worktrees in a data folder, each in a folder with its record; no clean-up of sessions touches them."""
+
+    def __init__(self, data_dir: Path, environ: Mapping[str, str]) -> None:
+        self._root = data_dir / "worktrees"
+        self._environ = environ
+
+    def all(self) -> list[Worktree]:
+        """Return all worktrees by name; damaged records are left out."""
+        return [found for path in sorted(self._root.glob(f"*/{_RECORD}")) if (found := _read_record(path))]
+
+    def find(self, name: str) -> Worktree:
+        """Return the worktree with this name. Raises InputError."""
+        found = _read_record(self._root / name / _RECORD) if Path(name).name == name else None
+        if found is None:
+            raise InputError(f"there is no worktree {name!r}", "`agent worktrees list` shows them")
+        return found
+
+    def containing(self, folder: Path) -> Worktree | None:
+        """Return the worktree that a folder is in."""
+        return next((one for one in self.all() if folder.is_relative_to(one.path)), None)
+
+    def open(self, name: str, folder: Path) -> Worktree:
+        """Return the worktree of this name, created from HEAD of the folder's repository if it is new."""
+        if not _NAME.fullmatch(name) or ".." in name or name.endswith((".lock", ".")):
+            raise UsageError(f"{name!r} is no name for a worktree", "use letters, digits and dashes")
+        repository = find_repository(folder)
+        if repository is None:
+            raise UsageError(NOT_A_REPOSITORY, f"{folder} is in none of yours; `git init` makes one")
+        if known := _read_record(self._root / name / _RECORD):
+            if common_git_dir(known.repository) != common_git_dir(repository):
+                raise UsageError(f"the worktree {name} belongs to {known.root}", "choose another name")
+            return known
+        return self._create(name, repository)
+
+    def _create(self, name: str, repository: Repository) -> Worktree:
+        base = self._git(repository, "rev-parse", "--verify", "--quiet", "HEAD^{commit}", codes=(0, 1)).strip()
+        if not base:
+            raise UsageError(NO_COMMIT, "commit something first")
+        folder = self._root / name
+        for path in (self._root.parent, self._root, folder):
+            path.mkdir(mode=0o700, exist_ok=True)
+        path = folder / "tree"
+        try:
+            self._git(repository, "worktree", "add", "--quiet", "-b", f"{_BRANCH_PREFIX}{name}", str(path), base)
+        except AgentError:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+            raise
+        own = find_repository(path)
+        assert own is not None
+        worktree = Worktree(
+            name=name,
+            path=str(path),
+            git_dir=str(own.git_dir),
+            root=str(repository.root),
+            repository_git_dir=str(repository.git_dir),
+            base=base,
+        )
+        write_atomic(folder / _RECORD, json.dumps(encode(worktree), indent=1).encode())
+        return worktree
+
+    def commit(self, worktree: Worktree, message: str) -> bool:
+        """Commit everything in the worktree to its branch; return whether the branch has any changes.
+
+        Raises AgentError for a repository in the worktree: of its files git would keep nothing, and its settings could
+        make git run programs.
+        """
+        if nested := self._nested_repositories(worktree):
+            problem = f"the worktree {worktree.name} contains other repositories: {', '.join(nested)}"
+            raise AgentError(problem, f"move them out of {worktree.path}, or delete their .git")
+        self._git(worktree.own, "add", "--all")
+        if self._git(worktree.own, *_DIFF, "--cached", "--name-only"):
+            title = " ".join(message.split())[:72] or worktree.name
+            self._git(worktree.own, *self._identity(worktree), "commit", "--quiet", "--no-verify", "-m", title)
+        return self._tip(worktree) != worktree.base
+
+    def _nested_repositories(self, worktree: Worktree) -> list[str]:
+        others = self._git(worktree.own, "ls-files", "-z", "--others", "--exclude-standard").split("\0")
+        staged = self._git(worktree.own, "ls-files", "-z", "--stage").split("\0")
+        modules = (entry.partition("\t")[2] for entry in staged if entry.startswith(_SUBMODULE))
+        filled = [name for name in modules if Path(worktree.path, name, ".git").exists()]
+        return sorted([*(name for name in others if name.endswith("/")), *filled])
+
+    def diff(self, worktree: Worktree, *, is_short: bool = False) -> str:
+        """Return what was changed since the worktree was created; `is_short` counts lines by file."""
+        words = (*_DIFF, "--stat") if is_short else _DIFF
+        return self._git(worktree.repository, *words, worktree.base, worktree.branch)
+
+    def merge(self, worktree: Worktree) -> str:
+        """Merge into the user's current branch and remove the worktree; return what was merged, by file.
+
+        Raises AgentError if that is not possible without touching uncommitted changes or resolving conflicts; then
+        nothing has changed.
+        """
+        self.commit(worktree, worktree.name)
+        by_hand = f"merge it by hand: git merge {worktree.branch}"
+        words = ("merge-tree", "--write-tree", "--name-only", "--no-messages", "HEAD", worktree.branch)
+        if conflicts := self._git(worktree.repository, *words, codes=(0, 1)).splitlines()[1:]:
+            raise AgentError(f"{CONFLICTS}: {', '.join(filter(None, conflicts))}", by_hand)
+        summary = self.diff(worktree, is_short=True)
+        merge = ("merge", "--quiet", "--no-edit", "--no-verify", worktree.branch)
+        self._git(worktree.repository, *self._identity(worktree), *merge)
+        self._remove(worktree)
+        return summary
+
+    def discard(self, worktree: Worktree) -> str:
+        """Remove the worktree and its branch; return the commit with everything that was in it."""
+        self.commit(worktree, worktree.name)
+        commit = self._tip(worktree)
+        self._remove(worktree)
+        return commit
+
+    def _remove(self, worktree: Worktree) -> None:
+        self._git(worktree.repository, "worktree", "remove", "--force", worktree.path)
+        self._git(worktree.repository, "branch", "--quiet", "-D", worktree.branch)
+        shutil.rmtree(Path(worktree.path).parent)
+
+    def _tip(self, worktree: Worktree) -> str:
+        return self._git(worktree.repository, "rev-parse", "--verify", f"refs/heads/{worktree.branch}").strip()
+
+    def _identity(self, worktree: Worktree) -> tuple[str, ...]:
+        """Return options for a user who has not told git a name."""
+        known = self._git(worktree.repository, "config", "--get", "user.email", codes=(0, 1))
+        return () if known else ("-c", "user.name=agent", "-c", "user.email=agent@localhost")
+
+    def _git(self, repository: Repository, *words: str, codes: tuple[int, ...] = (0,)) -> str:
+        """Run git and return its output. Raises AgentError with what it said."""
+        program = shutil.which("git", path=self._environ.get("PATH"))
+        if program is None:
+            raise AgentError("git is not installed")
+        env = {name: self._environ[name] for name in ("PATH", "HOME", "XDG_CONFIG_HOME") if name in self._environ}
+        env |= {**NO_FETCHING, "GIT_DIR": str(repository.git_dir), "GIT_WORK_TREE": str(repository.root)}
+        try:
+            if not is_safe(repository):
+                raise UsageError(RUNS_PROGRAMS, "move such settings to ~/.gitconfig, or run without --worktree")
+            done = subprocess.run(
+                (program, *_NO_PROGRAMS, *words), cwd=repository.root, env=env,
+                stdin=subprocess.DEVNULL, capture_output=True, timeout=_LIMIT_S, check=False,
+            )  # fmt: skip
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise AgentError(f"git {words[0]} failed: {error}") from error
+        if done.returncode not in codes:
+            said = " ".join(done.stderr.decode("utf-8", "replace").split())
+            raise AgentError(f"git {words[0]} failed: {said}")
+        return done.stdout.decode("utf-8", "surrogateescape")
+
+
+def _read_record(path: Path) -> Worktree | None:
+    try:
+        return decode(Worktree, json.loads(read_regular(path)), extra="ignore")
+    except (OSError, ValueError, RecursionError):
+        return None

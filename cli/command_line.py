@@ -1,0 +1,142 @@
+"""Reads a command line up to its command: help, typos, a request for the prompt, values that are empty."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from agent.vocabulary.errors import UsageError
+from cli.prompt_flags import VALUE_FLAGS
+from tooling.contract.fast_dataclass import dataclass
+
+if TYPE_CHECKING:
+    from cli.completion.command_tree import CommandNode
+
+# Commands of later versions: people find them in other agents, or have read of them.
+PLANNED = (
+    *("acp", "approvals", "executor", "hooks", "logs", "mcp", "plugins", "questions", "schedules", "serve", "skills"),
+    *("stats", "task", "trust", "worker", "workspaces"),
+)
+HELP_HINT = "`agent help` lists the commands"
+_HELP_FLAGS = ("-h", "--help")
+# Without a value the program chooses a name; the word after the flag is the task.
+_OPTIONAL_VALUE = "--worktree"
+_ENDING_FLAGS = (*_HELP_FLAGS, "--version", "--install-completion", "--show-completion")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandLine:
+    """The command, None for the prompt, with its arguments; `request` is the first one of the prompt."""
+
+    command: str | None
+    arguments: list[str]
+    request: str = ""
+
+
+def read_command_line(arguments: Sequence[str], defaults: Mapping[str, str]) -> CommandLine:
+    """Find the command; `defaults` maps all commands to the subcommand that a group alone means, or to nothing."""
+    words = _expand_help(_expand_prompt_flag(list(arguments)))
+    at = next(_positionals(words), None)
+    if at is None:
+        return CommandLine(command=None, arguments=words)
+    name, before, after = words[at], words[:at], words[at + 1 :]
+    if any(word in _ENDING_FLAGS for word in before):
+        return CommandLine(command=None, arguments=before)
+    if name not in defaults:
+        return _read_request(words, at, defaults)
+    if before:
+        raise UsageError(f"{before[0]} before a command applies only to the prompt", f"put it after `agent {name}`")
+    is_alone = not after or (after[0].startswith("-") and after[0] not in _HELP_FLAGS)
+    subcommand = [defaults[name]] if defaults[name] and is_alone else []
+    return CommandLine(command=name, arguments=[name, *subcommand, *after])
+
+
+def check_values(arguments: Sequence[str], tree: "CommandNode") -> None:
+    """Refuse flags whose value is empty: that is a variable that is not set, and never what was meant."""
+    node, previous = tree, ""
+    for word in arguments:
+        if word == "--":
+            return
+        flag, _, value = word.partition("=")
+        is_empty = "=" in word and flag in node.flags and not value.strip() and flag != _OPTIONAL_VALUE
+        parameter = node.flags.get(previous)
+        if parameter and parameter.takes_value and not word.strip():
+            flag, is_empty = previous, True
+        if is_empty:
+            raise UsageError(f"{flag}: the value is empty", f"give a value, or leave {flag} out")
+        node, previous = node.commands.get(word, node), word
+
+
+def unknown_command(word: str, commands: Sequence[str]) -> UsageError:
+    """Return the error for a word that is no command, with the nearest one if there is one."""
+    near = _nearest(word, [*commands, "help"])
+    return UsageError(f"unknown command {word!r}{f', did you mean {near}?' if near else ''}", HELP_HINT)
+
+
+def _nearest(word: str, commands: Sequence[str]) -> str:
+    """Return the command that a mistyped word stands for; a third of its letters may be wrong."""
+    distance, nearest = min((_edit_distance(word, command), command) for command in commands)
+    return nearest if distance <= max(1, len(word) // 3) else ""
+
+
+def _edit_distance(one: str, other: str) -> int:
+    """Return how many letters must be inserted, removed, changed or swapped with the next one."""
+    rows = [list(range(len(other) + 1))]
+    for i, letter in enumerate(one, 1):
+        row = [i]
+        for j, wanted in enumerate(other, 1):
+            row.append(min(row[-1] + 1, rows[-1][j] + 1, rows[-1][j - 1] + (letter != wanted)))
+            if i > 1 and j > 1 and letter == other[j - 2] and one[i - 2] == wanted:
+                row[-1] = min(row[-1], rows[-2][j - 2] + 1)
+        rows.append(row)
+    return rows[-1][-1]
+
+
+def _expand_prompt_flag(arguments: list[str]) -> list[str]:
+    """Turn `agent … -p PROMPT …` into `agent run … PROMPT …`."""
+    first = arguments[0] if arguments else ""
+    if first.startswith("-") and (short := next((flag for flag in ("-p", "--prompt") if flag in arguments), None)):
+        at = arguments.index(short)
+        prompt, rest = arguments[at + 1 : at + 2], [*arguments[:at], *arguments[at + 2 :]]
+        return _expand_prompt_flag(["run", *rest, *(["--", *prompt] if prompt else [])])
+    if first == "run":
+        end = arguments.index("--") if "--" in arguments else len(arguments)
+        return [f"{word}=" if word == _OPTIONAL_VALUE and at < end else word for at, word in enumerate(arguments)]
+    # The shell may be omitted, but click has no options with an optional value.
+    return [*arguments, ""] if arguments[-1:] in (["--install-completion"], ["--show-completion"]) else arguments
+
+
+def _expand_help(arguments: list[str]) -> list[str]:
+    """Turn `agent help COMMAND` into `agent COMMAND --help`."""
+    return [*arguments[1:], "--help"] if arguments[:1] == ["help"] else arguments
+
+
+def _positionals(words: Sequence[str]) -> Iterator[int]:
+    """Yield the places of the words that are neither flags of `agent` itself nor their values."""
+    is_value = are_flags_over = False
+    for index, word in enumerate(words):
+        if is_value:
+            is_value = False
+        elif are_flags_over or not word.startswith("-") or word == "-":
+            yield index
+        elif word == "--":
+            are_flags_over = True
+        else:
+            is_value = word in VALUE_FLAGS
+
+
+def _read_request(words: Sequence[str], at: int, commands: Mapping[str, str]) -> CommandLine:
+    """Take one text that is no command for a request; a single word may be a mistake."""
+    text = words[at]
+    if len(text.split()) > 1 or "--" in words[:at]:
+        others = list(_positionals(words))[1:]
+        if others:
+            raise UsageError(f"one request at a time, and {words[others[0]]!r} is another", "quote it as one text")
+        rest = [word for index, word in enumerate(words) if index != at and word != "--"]
+        return CommandLine(command=None, arguments=rest, request=text.strip())
+    if text in PLANNED:
+        raise UsageError(f"`agent {text}` is not available in this version", HELP_HINT)
+    error = unknown_command(text, list(commands))
+    if _nearest(text, [*commands, "help"]):
+        raise error
+    if len(list(_positionals(words))) > 1:
+        raise UsageError(error.message, f'{HELP_HINT}; put a request in quotes: agent "…"')
+    return CommandLine(command=None, arguments=[*words[:at], *words[at + 1 :]], request=text)

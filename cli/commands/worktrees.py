@@ -1,0 +1,71 @@
+"""`agent worktrees`: look at, merge and discard what runs with `--worktree` did."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from agent.config.user_dirs import data_path, os_environ
+from agent.vocabulary.errors import UsageError
+from agent.workspace.worktrees import Worktrees
+from cli.pages.columns import Column, render_table
+from cli.pages.pages import NO_CONFIRMATION, print_json, print_lines, print_notice, print_text, terminal_width
+from cli.run.worktree_choice import discarded, merged
+from cli.screen.format import shorten_path
+from tooling.contract.json_codec import encode
+
+app = typer.Typer(no_args_is_help=True)
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of a worktree.")]
+
+
+@app.command("list")
+def list_worktrees(*, as_json: JsonOption = False) -> None:
+    """List worktrees that are neither merged nor discarded."""
+    found = _worktrees().all()
+    if as_json:
+        print_json(encode(found))
+        return
+    columns = [
+        Column(header="NAME", cells=[one.name for one in found]),
+        Column(header="REPOSITORY", cells=[shorten_path(one.root) for one in found], min_width=12),
+        Column(header="FOLDER", cells=[shorten_path(one.path) for one in found], min_width=12, drop_priority=1),
+    ]
+    print_lines(render_table(columns, terminal_width()) if found else ["(no worktrees)"])
+
+
+@app.command("diff")
+def show_diff(name: NameArgument) -> None:
+    """Show what was changed in a worktree."""
+    worktrees = _worktrees()
+    worktree = worktrees.find(name)
+    worktrees.commit(worktree, name)
+    print_text(worktrees.diff(worktree))
+
+
+@app.command("merge")
+def merge_worktree(name: NameArgument) -> None:
+    """Merge a worktree into the current branch of its repository, and remove it. Conflicts change nothing."""
+    worktrees = _worktrees()
+    worktree = worktrees.find(name)
+    print_text(worktrees.merge(worktree))
+    print_notice(merged(worktree))
+
+
+@app.command("discard")
+def discard_worktree(name: NameArgument, *, yes: YesOption = False) -> None:
+    """Remove a worktree and its branch."""
+    worktrees = _worktrees()
+    worktree = worktrees.find(name)
+    if not yes:
+        if not sys.stdin.isatty():
+            raise UsageError(NO_CONFIRMATION, "--yes discards without asking")
+        typer.confirm(f"discard {name} of {shorten_path(worktree.root)}?", abort=True, err=True)
+    print_notice(discarded(worktree, worktrees.discard(worktree)))
+
+
+def _worktrees() -> Worktrees:
+    environ = os_environ()
+    return Worktrees(data_path(environ), environ)

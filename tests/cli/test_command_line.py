@@ -1,0 +1,108 @@
+"""What is typed after `agent`: commands, help, typos, and a request for the prompt."""
+
+import re
+
+import pytest
+
+from agent.vocabulary.errors import UsageError
+from cli.application import COMMANDS
+from cli.command_line import HELP_HINT, PLANNED, CommandLine, read_command_line
+from tests.cli.terminal_user import User
+
+DEFAULTS = {entry.name: entry.default for entry in COMMANDS}
+
+
+def read(*words: str) -> CommandLine:
+    return read_command_line(words, DEFAULTS)
+
+
+@pytest.mark.parametrize(
+    ("words", "command", "arguments"),
+    [
+        ((), None, []),
+        (("run", "fix it", "--model", "m"), "run", ["run", "fix it", "--model", "m"]),
+        (("-p", "fix it", "--model", "m"), "run", ["run", "--model", "m", "--", "fix it"]),
+        (("--model", "m", "-C", "src"), None, ["--model", "m", "-C", "src"]),
+        (("help",), None, ["--help"]),
+        (("help", "run"), "run", ["run", "--help"]),
+        (("help", "sessions", "list"), "sessions", ["sessions", "list", "--help"]),
+        (("sessions",), "sessions", ["sessions", "list"]),
+        (("runs", "--json"), "runs", ["runs", "list", "--json"]),
+        (("memory",), "memory", ["memory", "show"]),
+        (("rules",), "rules", ["rules", "list"]),
+        (("tools",), "tools", ["tools", "list"]),
+        (("config",), "config", ["config", "show"]),
+        (("sessions", "--help"), "sessions", ["sessions", "--help"]),
+        (("sessions", "show", "x"), "sessions", ["sessions", "show", "x"]),
+        (("doctor",), "doctor", ["doctor"]),
+        (("--version", "run"), None, ["--version"]),
+        # The value of a flag is no command.
+        (("--model", "run"), None, ["--model", "run"]),
+        (("--show-completion",), None, ["--show-completion", ""]),
+    ],
+)
+def test_the_command_is_found(words: tuple[str, ...], command: str | None, arguments: list[str]) -> None:
+    assert read(*words) == CommandLine(command=command, arguments=arguments)
+
+
+@pytest.mark.parametrize(
+    ("words", "request_text", "arguments"),
+    [
+        (("fix the bug",), "fix the bug", []),
+        (("--model", "m", "fix the bug", "-C", "src"), "fix the bug", ["--model", "m", "-C", "src"]),
+        (("-c", "go on"), "go on", ["-c"]),
+        (("hello",), "hello", []),
+        (("run the tests",), "run the tests", []),
+        (("--", "mcp"), "mcp", []),
+    ],
+)
+def test_one_text_that_is_no_command_is_a_request(
+    words: tuple[str, ...], request_text: str, arguments: list[str]
+) -> None:
+    assert read(*words) == CommandLine(command=None, arguments=arguments, request=request_text)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("sesions",), "unknown command 'sesions', did you mean sessions?"),
+        (("sesions", "list"), "unknown command 'sesions', did you mean sessions?"),
+        (("resum",), "unknown command 'resum', did you mean resume?"),
+        (("sessoin",), "unknown command 'sessoin', did you mean sessions?"),
+        (("hepl",), "unknown command 'hepl', did you mean help?"),
+        (("help", "chek"), "unknown command 'chek', did you mean check?"),
+        (("fix", "the", "bug"), "unknown command 'fix'"),
+        (("fix the bug", "and that one"), "one request at a time, and 'and that one' is another"),
+        (("--model", "m", "run", "x"), "--model before a command applies only to the prompt"),
+        (("-c", "run"), "-c before a command applies only to the prompt"),
+        *(((name,), f"`agent {name}` is not available in this version") for name in PLANNED if name not in DEFAULTS),
+    ],
+)
+def test_mistakes_point_to_the_right_command(words: tuple[str, ...], message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        read(*words)
+    assert caught.value.message == message
+    assert "agent run" not in caught.value.hint or "run" in words
+
+
+def test_without_a_terminal_a_request_names_agent_run(user: User) -> None:
+    ended = user.agent("fix the 'bug'")
+    assert (ended.exit_code, ended.stdout) == (2, "")
+    hint = re.search("use `agent run (.*)`", ended.stderr)
+    assert hint and hint[1] == "'fix the '\"'\"'bug'\"'\"''"
+    word = user.agent("nonsense")
+    assert (word.exit_code, word.stderr) == (2, f"error: unknown command 'nonsense'\nhint: {HELP_HINT}\n")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["sessions", "runs", "memory", "rules", "tools", "config"])
+def test_a_group_alone_shows_what_is_there(user: User, name: str) -> None:
+    alone, full = user.agent(name), user.agent(name, DEFAULTS[name])
+    assert alone.exit_code == 0 and alone.stdout
+    assert alone == full
+
+
+@pytest.mark.slow
+def test_help_of_a_command_is_its_help(user: User) -> None:
+    assert user.agent("help", "run") == user.agent("run", "--help")
+    assert user.agent("help") == user.agent("--help")

@@ -1,0 +1,51 @@
+"""Opens regular files only: a FIFO, device, socket or folder in their place is an error, and never blocks."""
+
+import errno
+import os
+import stat
+from pathlib import Path
+from typing import BinaryIO
+
+NOT_REGULAR = "not a regular file"
+
+
+class NotRegularFile(OSError):
+    """Something else has the name of a file."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(errno.EINVAL, NOT_REGULAR, str(path))
+
+
+def open_fd(path: Path, flags: int = os.O_RDONLY, mode: int = 0o600) -> int:
+    """Open a regular file and return its descriptor. Raises NotRegularFile for anything else."""
+    try:
+        # Without O_NONBLOCK, opening a FIFO blocks until there is a writer.
+        fd = os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC, mode)
+    except OSError as error:
+        # A socket, a device without a driver, a FIFO without a reader, a folder opened for writing.
+        if error.errno in (errno.ENXIO, errno.ENODEV, errno.EISDIR):
+            raise NotRegularFile(path) from error
+        raise
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise NotRegularFile(path)
+    return fd
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Open a regular file for reading."""
+    return os.fdopen(open_fd(path), "rb")
+
+
+def read_regular(path: Path) -> bytes:
+    """Return the content of a regular file."""
+    with open_regular(path) as file:
+        return file.read()
+
+
+def stat_regular(path: Path) -> os.stat_result:
+    """Return the status of a regular file. Raises NotRegularFile for anything else."""
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
+        raise NotRegularFile(path)
+    return status
