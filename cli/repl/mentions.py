@@ -49,9 +49,14 @@ def find_mentions(request: str, folder: Path) -> Mentions:
             if not _is_code(request, found):
                 missing.setdefault(name.rstrip(_TRAILING) or name, _why_missing(folder, name))
         elif why := _refusal_reason(path, folder):
-            problems[str(path)] = f"@{_shown(path, folder)} not attached: {why}"
+            problems[str(path)] = f"@{_shown(path, folder)} not attached: {why}; use !cat to include it anyway"
         elif path not in attached:
-            attached[path] = _describe(path, folder)
+            try:
+                attached[path] = _describe(path, folder)
+            except OSError as error:
+                problems[str(path)] = f"@{_shown(path, folder)} not attached: {error.strerror}"
+            except ValueError as reason:
+                problems[str(path)] = f"@{_shown(path, folder)} not attached: {reason}"
     return Mentions(
         files=tuple(attached),
         attached=tuple(filter(None, attached.values())),
@@ -144,29 +149,21 @@ def _missing_lines(missing: dict[str, str]) -> list[str]:
 
 
 def _refusal_reason(path: Path, folder: Path) -> str:
-    from agent.workspace.request_context import ATTACHMENT_BYTES
-    from cli.pages.pages import format_size
-
     real, here = path.resolve(), folder.resolve()
     if is_sensitive_file(path) or is_sensitive_file(real):
-        return f"{SECRETS}; use !cat to include it anyway"
+        return SECRETS
     is_named_inside = ".." not in path.parts and path.is_relative_to(folder)
     if is_named_inside and not real.is_relative_to(here):
-        return f"it is a link to {real}, outside this folder; use !cat to include it anyway"
-    if path.is_dir() or is_image_file(path):
-        return ""
-    try:
-        with path.open("rb") as file:
-            data = file.read(ATTACHMENT_BYTES + 1)
-    except OSError as error:
-        return f"it cannot be read: {error.strerror}"
-    if len(data) > ATTACHMENT_BYTES:
-        return f"it is larger than {format_size(ATTACHMENT_BYTES)}; the model can read parts of it"
-    return NOT_TEXT if b"\0" in data else ""
+        return f"it is a link to {real}, outside this folder"
+    return ""
 
 
 def _describe(path: Path, folder: Path) -> str:
-    """Return what is attached and how large it is; empty for an image, which the run itself names."""
+    """Return what is attached and how large it is; empty for an image, which the run itself names.
+
+    Raises ValueError if it is too large or not text, OSError if it cannot be read.
+    """
+    from agent.workspace.request_context import ATTACHMENT_BYTES
     from cli.pages.pages import format_size
 
     if path.is_dir():
@@ -176,7 +173,12 @@ def _describe(path: Path, folder: Path) -> str:
         return f"{name}/ (folder, {count:,} {'entry' if count == 1 else 'entries'})"
     if is_image_file(path):
         return ""
-    data = path.read_bytes()
+    with path.open("rb") as file:
+        data = file.read(ATTACHMENT_BYTES + 1)
+    if len(data) > ATTACHMENT_BYTES:
+        raise ValueError(f"it is larger than {format_size(ATTACHMENT_BYTES)}; the model can read parts of it")
+    if b"\0" in data:
+        raise ValueError(NOT_TEXT)
     lines = data.count(b"\n") + (not data.endswith(b"\n") and bool(data))
     return f"{_shown(path, folder)} ({format_size(len(data))}, {lines:,} {'line' if lines == 1 else 'lines'})"
 

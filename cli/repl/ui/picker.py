@@ -14,7 +14,7 @@ from cli.screen.colors import Paint, clip, to_single_line
 _MAX_ROWS = 10
 _MARK, _NO_MARK, _GAP = "→ ", "  ", "  "
 _LABEL_SHARE = 0.7
-KEYS = "  type to filter, arrows move, Enter chooses, Esc leaves"
+KEYS = "  type to filter, Enter chooses, Esc leaves"
 NO_MATCH = "nothing matches"
 
 

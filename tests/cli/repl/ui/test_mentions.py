@@ -129,6 +129,19 @@ def test_a_missing_file_is_told(folder: Path) -> None:
     assert len(many.problems) == 4 and "17 more" in many.problems[-1]
 
 
+def test_a_file_or_folder_that_cannot_be_read_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    (folder / "src").mkdir()
+    monkeypatch.setattr(Path, "open", refuse)
+    monkeypatch.setattr(os, "scandir", refuse)
+    assert find_mentions("@a.txt @src", folder).problems == (
+        "@a.txt not attached: Permission denied",
+        "@src not attached: Permission denied",
+    )
+
+
 def test_a_file_that_cannot_be_attached_does_not_stop_the_request(folder: Path) -> None:
     (folder / "data.bin").write_bytes(b"a\0b")
     (folder / "huge.log").write_bytes(b"x" * 1_000_001)
