@@ -206,7 +206,7 @@ def test_a_file_edit_is_shown_as_a_diff_for_approval(user: User) -> None:
     terminal = PtyTerminal(user, "run", "x", "--model", model, "-C", ".")
     before = terminal.wait_for("[n] no")
     assert "write_file x.txt" in before and "changes a file" in before and "[e]" not in before
-    assert "+hi" in before
+    assert "1 + hi" in before
     terminal.send_line("y")
     assert terminal.wait_exit()[0] == 0
     assert (user.home / "x.txt").read_text() == "hi"

@@ -37,7 +37,7 @@ def test_undo_asks_before_it_restores_files(open_terminal: OpenTerminal) -> None
     new = terminal.folder / "new.txt"
     assert new.read_text() == "new"
     terminal.send_line("/diff")
-    terminal.wait_until(lambda: terminal.full_text().count("+new") == 2, "the diff")
+    terminal.wait_until(lambda: "\n+new" in terminal.full_text(), "the diff")
     terminal.send_line("/undo")
     terminal.wait_for("[y/N]")
     terminal.send("y" + ENTER)
