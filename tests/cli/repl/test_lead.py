@@ -44,7 +44,7 @@ def test_an_answer_is_shown_once_without_steps(open_terminal: OpenTerminal) -> N
     ended(terminal, 0)
     lines = terminal.wait_stable().splitlines()
     shown = lines[lines.index("> how many?") :]
-    assert "$ seq 3" in shown and shown.count("There are three.") == 1
+    assert "• $ seq 3" in shown and shown.count("There are three.") == 1
     assert not any("lead" in line or " ok" in line for line in shown)
 
 

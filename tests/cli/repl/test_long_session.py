@@ -13,7 +13,7 @@ from tests.cli.repl.terminal_session import TerminalSession
 from tests.cli.terminal_user import User
 
 pytestmark = pytest.mark.slow
-LINE = re.compile(r"^\s*(> request \d+|r\d+s\d+ \$ make (r\d+s\d+c\d+)|✓ r\d+s\d+|The end of run \d+\.)")
+LINE = re.compile(r"^(?:• )?(> request \d+|r\d+s\d+ \$ make (r\d+s\d+c\d+)|✓ r\d+s\d+|The end of run \d+\.)")
 
 
 @pytest.fixture
