@@ -187,7 +187,8 @@ class Transcript:
                 return
             self._approved_diffs[step or ""] = request.diff or ""
         tone: Tone = "quiet" if answer.decision == "allow" or is_by_user(answer) else "warn"
-        self._note("card", tone, f"  {_prefix(step)}{approval_text(answer)}")
+        lines = self._blocks.wrapped(tone, f"  {_prefix(step)}{approval_text(answer)}")
+        self._blocks.block("card", lines if answer.opinion else lines[:1], owner="card", is_end=True)
 
     def _note(self, group: str, tone: Tone, text: str) -> None:
         """Write one line; one that belongs to a card stays with it."""

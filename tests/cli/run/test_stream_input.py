@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.run.flags import STREAM_OUTPUT
+from cli.run.flag_checks import STREAM_OUTPUT
 from cli.run.input_lines import MAX_LINE_BYTES, split_lines
 from cli.run.stream_session import AFTER_END, NOTHING_RUNS
 from tests.cli.terminal_user import ProgramResult, User, event_types, lead_call, lead_reply

@@ -102,7 +102,7 @@ def test_quiet_runs_and_event_streams_say_nothing_of_their_folder(user: User, pr
     assert (streamed.stderr, streamed.events[0]["cwd"]) == ("", str(project))
 
 
-@pytest.mark.parametrize("other", [("-C", "."), ("--continue",), ("--resume", "x")])
+@pytest.mark.parametrize("other", [("--cd", "."), ("--continue",), ("--resume", "x")])
 def test_scratch_excludes_another_folder(user: User, other: tuple[str, ...]) -> None:
     ended = user.agent("run", "hi", "--scratch", *other)
     assert (ended.exit_code, f"--scratch cannot be used with {other[0]}" in ended.stderr) == (2, True)
