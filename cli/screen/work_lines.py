@@ -107,8 +107,11 @@ class WorkLines:
         while len(facts) > 1 and room - cell_len(", ".join(facts)) - 4 < min(_MIN_TITLE, cell_len(title)):
             facts.pop()
         known = f"({', '.join(facts)})"
+        why = [] if is_good or not end.summary else wrap_hanging(f"{_BODY}{end.summary}", self._width, _BODY)
+        reason = [self._paint(_why_tone(tone), line) for line in why]
         if self._width < _NARROW:
-            return [self._paint(tone, line) for line in wrap_hanging(f"{mark} {step} {title} {known}", self._width)]
+            ended = wrap_hanging(f"{mark} {step} {title} {known}", self._width)
+            return [*(self._paint(tone, line) for line in ended), *reason]
         shown = clip(title, max(_MIN_TITLE // 2, room - cell_len(known)))
         parts: tuple[tuple[Tone, str], ...] = (
             (tone, f"{mark} "),
@@ -116,8 +119,7 @@ class WorkLines:
             ("plain", shown),
             ("quiet", f" {known}"),
         )
-        why = [] if is_good or not end.summary else wrap_hanging(f"{_BODY}{end.summary}", self._width, _BODY)
-        return [paint_parts(self._paint, self._width, *parts), *(self._paint(_why_tone(tone), line) for line in why)]
+        return [paint_parts(self._paint, self._width, *parts), *reason]
 
     def _id(self, step: str) -> str:
         if not step:

@@ -64,15 +64,11 @@ class Tui:
         self._pastes = Pastes()
         self._escaped_at = float("-inf")
         is_writing = Condition(lambda: not self.picker.is_open)
+        files = FileIndex(state.cwd, state.environ)
+        completer = ReplCompleter(commands=lambda: repl.commands, arguments=self._arguments, files=files)
         self.buffer = Buffer(
             history=open_history(data_dir(state.environ), Redactor(settings.secrets).redact),
-            completer=ThreadedCompleter(
-                ReplCompleter(
-                    commands=lambda: repl.commands,
-                    arguments=self._arguments,
-                    files=FileIndex(state.cwd, state.environ),
-                )
-            ),
+            completer=ThreadedCompleter(completer),
             complete_while_typing=is_writing,
             auto_suggest=ConditionalAutoSuggest(AutoSuggestFromHistory(), is_writing),
             multiline=True,
