@@ -84,6 +84,7 @@ def check_flags(given: Mapping[str, object]) -> None:
             raise UsageError(f"{flag} {NOT_IMPLEMENTED}", "leave it out")
     if given.get("backend") == "docker":
         raise SandboxError(NO_DOCKER, "leave it out to run commands in the sandbox, or use --backend host")
+    _check_input_format(given)
     for conflict in _CONFLICTS:
         first, second = given.get(conflict.name), given.get(conflict.other)
         # `--worktree` without a name is an empty text.
@@ -92,7 +93,6 @@ def check_flags(given: Mapping[str, object]) -> None:
             why = f": {conflict.why}" if conflict.why else ""
             raise UsageError(f"{_flag(conflict.name)} cannot be used with {_flag(conflict.other)}{value}{why}")
     _check_plan_flags(given)
-    _check_input_format(given)
     _check_rules(_texts(given.get("allow")), _texts(given.get("deny")))
     _check_hosts(_texts(given.get("allow_net")))
     is_copied = given.get("continue_last") or given.get("resume") or given.get("finish") is not None

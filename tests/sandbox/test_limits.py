@@ -160,9 +160,11 @@ async def test_processes_get_sigterm_before_they_are_killed(
 
 async def test_hundreds_of_commands_leave_no_open_file_and_no_control_group(runner: SandboxCommandRunner) -> None:
     await asyncio.gather(*(sh(runner, "true") for _ in range(8)))
+    await runner.settle()
     before = open_files()
     for _ in range(25):
         await asyncio.gather(*(sh(runner, "true") for _ in range(8)))
+    await runner.settle()
     assert open_files() == before
     during = list_cgroups()
     runner.close()

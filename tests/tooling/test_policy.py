@@ -24,9 +24,12 @@ def command_action(text: str) -> Action:
     return Action(tool="run_command", effect="execute", subject=text, cwd=WORKSPACE)
 
 
+_JUDGE = ActionJudge()
+
+
 async def decide(approver: PolicyApprover, text: str) -> ApprovalAnswer:
     action = command_action(text)
-    return await approver.approve(action, ActionJudge().judge(action, CTX), CTX)
+    return await approver.approve(action, _JUDGE.judge(action, CTX), CTX)
 
 
 @pytest.mark.parametrize(

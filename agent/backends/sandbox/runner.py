@@ -108,6 +108,7 @@ class SandboxCommandRunner:
         self._on_planted = on_planted
         self._guard = _git_guard(sandbox)
         self._checking: asyncio.Future[None] | None = None
+        self._is_check_wanted = False
 
     @property
     def sandbox(self) -> Sandbox:
@@ -147,15 +148,22 @@ class SandboxCommandRunner:
             sandbox.policy = replace(sandbox.policy, pinned=pinned, protected=protected, repositories=git.stores)
             self._guard = _git_guard(sandbox)
 
+    async def settle(self) -> None:
+        """Wait until what commands planted for git is taken back."""
+        while self._checking is not None and not self._checking.done():
+            await asyncio.wait({self._checking})
+
     def _check_repositories(self) -> None:
         """Look for planted code while the model reads the result; a check that is under way is followed by another."""
 
-        async def check(earlier: "asyncio.Future[None] | None") -> None:
-            if earlier is not None:
-                await asyncio.wait({earlier})
-            self._report(await asyncio.to_thread(self._guard.check))
+        async def check() -> None:
+            while self._is_check_wanted:
+                self._is_check_wanted = False
+                self._report(await asyncio.to_thread(self._guard.check))
 
-        self._checking = asyncio.ensure_future(check(self._checking))
+        self._is_check_wanted = True
+        if self._checking is None or self._checking.done():
+            self._checking = asyncio.ensure_future(check())
 
     def _report(self, planted: Iterable[str]) -> None:
         for what in planted:
@@ -167,7 +175,7 @@ class SandboxCommandRunner:
             await self._sandbox.stop()
         if self._checking is not None:
             self._check_repositories()
-            await asyncio.wait({self._checking})
+            await self.settle()
 
     def close(self) -> None:
         """End running commands and remove temporary files."""

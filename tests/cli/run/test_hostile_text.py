@@ -23,7 +23,7 @@ def user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[User]:
     environ = {"AGENT_CONFIG_DIR": str(tmp_path_factory.mktemp("config"))}
     user = User(home=tmp_path_factory.mktemp("hostile"), environ=environ)
     user.agent("memory", "add", "--", f"note {HOSTILE}")
-    user.agent("config", "set", "model", f"openai/{HOSTILE}")
+    user.agent("config", "set", "api_base", f"http://localhost/{HOSTILE}")
     yield user
 
 
@@ -74,7 +74,7 @@ PAGES = (
     "sessions search end --json", "sessions export s", "sessions export s --format json", "sessions diff s",
     "sessions diff s --by-step", "sessions undo s", "runs list", "runs list --json", "runs show RUN",
     "runs show RUN --json", "runs why RUN s1", "runs why RUN s1 --json", "runs events RUN", "memory show",
-    "memory show --json", "config show", "config get model",
+    "memory show --json", "config show", "config get api_base",
 )  # fmt: skip
 
 

@@ -112,7 +112,7 @@ def test_scratch_excludes_another_folder(user: User, other: tuple[str, ...]) -> 
 def test_a_deleted_current_folder_is_named_as_the_problem(user: User, project: Path) -> None:
     program, model = " ".join(user.command()), user.script(answer("hello"))
     run = f"run hi --model {model}"
-    commands = (run, f"{run} -C .", "exec -- ls", "check ls", "rules add ls -C .")
+    commands = (run, f"{run} -C .", "exec -- ls", "check ls", "rules add -C . ls")
     lines = (f"{program} {words}; echo exit code $?" for words in commands)
     ended = subprocess.run(
         ["bash", "-c", "\n".join(('rmdir "$PWD"', *lines, f"{program} {run} --scratch -q"))],

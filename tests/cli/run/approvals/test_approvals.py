@@ -186,11 +186,11 @@ def test_rules_test_shows_past_commands_that_would_be_decided_differently(user: 
 
 
 def test_adding_or_removing_a_rule_twice_is_an_error(user: User) -> None:
-    assert user.agent("rules", "add", "make", "deploy", "--deny").exit_code == 0
-    assert user.agent("rules", "add", "make deploy", "--deny").exit_code == 42
+    assert user.agent("rules", "add", "--deny", "make", "deploy").exit_code == 0
+    assert user.agent("rules", "add", "--deny", "make deploy").exit_code == 42
     assert user.agent("rules", "list").stdout == "deny   make deploy  (everywhere)\n"
-    assert user.agent("rules", "rm", "make deploy", "--deny").stderr == "removed: deny make deploy (everywhere)\n"
-    assert user.agent("rules", "rm", "make deploy", "--deny").exit_code == 42
+    assert user.agent("rules", "rm", "--deny", "make deploy").stderr == "removed: deny make deploy (everywhere)\n"
+    assert user.agent("rules", "rm", "--deny", "make deploy").exit_code == 42
 
 
 def test_waiting_for_approval_does_not_count_towards_the_step_timeout(user: User) -> None:
