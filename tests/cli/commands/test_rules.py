@@ -43,8 +43,10 @@ def test_a_missing_rule_names_the_command_that_removes_the_one_elsewhere(user: U
 
 def test_the_advised_rule_allows_a_command_behind_a_wrapper(user: User) -> None:
     command = "timeout 9 python3 -m http.server --bind 0.0.0.0 nonsense"
-    denied = user.agent("exec", "--", command)
+    project = user.home / "project"
+    project.mkdir()
+    denied = user.agent("exec", "--", command, cwd=project)
     assert (denied.exit_code, "--allow 'python3 -m http.server" in denied.stderr) == (57, True)
     user.agent("rules", "add", "python3", "-m", "http.server")
     assert "a run would allow it" in user.agent("check", command).stdout
-    assert user.agent("exec", "--", command).exit_code == 2
+    assert user.agent("exec", "--", command, cwd=project).exit_code == 2
