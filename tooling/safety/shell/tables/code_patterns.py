@@ -261,7 +261,7 @@ _RM = ("rm",)
 DELETE_CALLS: dict[str, tuple[tuple["re.Pattern[str]", tuple[str, ...]], ...]] = {
     "python": (
         (re.compile(r"\brmtree\s*\(|\bremovedirs\s*\("), _RM_TREE),
-        (re.compile(r"\bos\.(?:remove|unlink)\s*\("), _RM),
+        (re.compile(r"\bos\.(?:remove|unlink|truncate)\s*\(|\.unlink\s*\("), _RM),
     ),
     "perl": (
         (re.compile(r"\b(?:rmtree|remove_tree)\b\s*\(?"), _RM_TREE),
@@ -269,7 +269,7 @@ DELETE_CALLS: dict[str, tuple[tuple["re.Pattern[str]", tuple[str, ...]], ...]] =
     ),
     "ruby": (
         (re.compile(r"\b(?:rm_rf|rm_r|remove_dir|remove_entry\w*|rmtree)\b\s*\(?"), _RM_TREE),
-        (re.compile(r"\bFile\.(?:delete|unlink)\s*\(?|\bFileUtils\.rm\b\s*\(?"), _RM),
+        (re.compile(r"\bFile\.(?:delete|unlink|truncate)\s*\(?|\bFileUtils\.rm\b\s*\(?"), _RM),
     ),
     "javascript": (
         (
