@@ -18,7 +18,8 @@ def kill_orphans(*, session: int, marker: str, only_younger: bool = False) -> in
 
     `only_younger` scans only process ids allocated since the session started, which suffices after a short command.
     """
-    killed = 0
+    # A process that is still dying is found again by the next scan.
+    killed: set[int] = set()
     for _ in range(_MAX_SCANS):
         found = _stop_matching(session, marker.encode(), only_younger=only_younger)
         if not found:
@@ -26,8 +27,8 @@ def kill_orphans(*, session: int, marker: str, only_younger: bool = False) -> in
         for pid in found:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
-                killed += 1
-    return killed
+                killed.add(pid)
+    return len(killed)
 
 
 def descendants(pid: int) -> list[int]:
