@@ -8,15 +8,12 @@ from pathlib import Path
 
 from bench import (
     checkpoint,
-    graph,
     judge,
     memory,
     pages,
     prompt,
-    random_graphs,
     resume,
     sandbox,
-    scheduler,
     screen,
     sessions,
     start_up,
@@ -24,6 +21,7 @@ from bench import (
     turns,
     web,
 )
+from bench.graphs import graph, random_graphs, scheduler
 from bench.measure import Bench, BenchResult
 from bench.program import BenchError
 

@@ -15,7 +15,7 @@ from tests.provider.threaded import ThreadedProvider
 PYTHON = sys.executable
 AGENT = str(Path(sys.executable).with_name("agent"))
 BARE_CLIENT = str(Path(__file__).with_name("bare_client.py"))
-BARE_GRAPH = str(Path(__file__).with_name("bare_graph.py"))
+BARE_GRAPH = str(Path(__file__).parent / "graphs" / "bare_graph.py")
 _TIMEOUT_S = 120.0
 
 

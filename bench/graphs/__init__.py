@@ -1,0 +1,1 @@
+"""Graphs of steps, against their critical path and a bare loop."""
