@@ -6,12 +6,15 @@ SOURCES := cli agent tooling patterns tests bench
 # Small chunks, so that no worker is idle while another still has a queue of slow tests.
 PYTEST := $(BIN)/python -m pytest -n auto --maxschedchunk 4
 
+# How long the fault campaign runs.
+MINUTES ?= 60
+
 export LITELLM_LOCAL_MODEL_COST_MAP := True
 # Without cached bytecode, every start of the program would compile everything it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-cassette screenshots test test-without-bubblewrap programs check lint soak bench bench-mind fmt clean
+.PHONY: help demo demo-cassette screenshots test test-without-bubblewrap programs check lint soak fuzz bench bench-mind fmt clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST)
@@ -38,8 +41,12 @@ lint: .venv/.ready  ## style, formatting, types
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/mypy
 
-soak: .venv/.ready  ## the full crash tests: 200 kills with a model, 200 without, and full disks
+soak: .venv/.ready  ## the fault campaign, an hour long: kills, power cuts, disk faults, damaged folders, provider faults
+	$(BIN)/python -m tests.soak --minutes $(MINUTES)
 	$(BIN)/python -m pytest tests/crash --kills 400
+
+fuzz: .venv/.ready  ## feed random inputs to everything that reads bytes from elsewhere
+	$(BIN)/python -m tests.fuzz
 
 bench: .venv/.ready  ## measure speed and size against their limits
 	$(BIN)/python -m bench
@@ -71,6 +78,6 @@ clean:  ## remove everything the other targets created
 		$(PYTHON) -m venv .venv && \
 		$(BIN)/python .ci/constraints.py uv.lock > .venv/constraints.txt && \
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-			--constraint .venv/constraints.txt --editable '.[dev,server,docker,mcp,otel,pdf,images]'; \
+			--constraint .venv/constraints.txt --editable '.[dev,server,docker,mcp,acp,queue,storage,otel,pdf,images]'; \
 	fi
 	@touch $@

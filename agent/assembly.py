@@ -1,54 +1,54 @@
 """Builds a run: the object graph from tools and models up to the engine."""
 
 import asyncio
-from collections.abc import Callable, Mapping
-from dataclasses import field, replace
-from pathlib import Path
+from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from agent.backends.process.environment import clean_environment
-from agent.backends.shared import SharedBackend
-from agent.config.load import LoadedSettings
-from agent.config.settings import Settings
 from agent.config.user_dirs import config_dir
 from agent.dispatcher import Dispatcher
-from agent.engine import AgentExecutor
-from agent.execution.approvals import PendingQuestions
 from agent.execution.graph.delegation import LeadDelegation
 from agent.execution.graph.plan_tool import PlanTool
 from agent.execution.result.compose import Composer
-from agent.execution.result.structured import OutputSchema
-from agent.execution.step.control import StepControl
 from agent.execution.step.prompts import system_message
 from agent.memory.memory_file import MemoryFile
 from agent.memory.run_memory import RunMemory
-from agent.model.budget import Budget
-from agent.model.faults import ModelFault
 from agent.model.metered_client import MeteredModel
-from agent.model.prices import PriceTable
 from agent.model.router import ModelRouter
-from agent.orchestrator import GraphSettings, OrchestratorRunner, Review
+from agent.model_setup import build_reviewer, build_router, choose_model, secret_names
+from agent.orchestrator import GraphSettings, OrchestratorRunner
 from agent.planning.capabilities import Capabilities
 from agent.planning.estimate import build_estimator
 from agent.planning.planner import Planner
+from agent.plugins.find import load_full_catalog, open_plugins
 from agent.protocol.commands import Submit
-from agent.protocol.events import WarningRaised
-from agent.run_scope import RunScope, SessionLocation
+from agent.request_runner import RequestRunner
+from agent.run_context import RunContext
 from agent.sessions.checkpoints.checkpoints import Checkpoints
-from agent.sessions.lock import LockTimeout
 from agent.sessions.step_results import StepResultStore
-from agent.tool_setup import ToolEnvironment, ToolSetup, build_reviewer, build_tools
+from agent.step_runner import StepFolders
+from agent.tool_setup import (
+    ToolEnvironment,
+    ToolSetup,
+    build_tools,
+    open_step_folders,
+)
 from agent.vocabulary import exit_codes
 from agent.vocabulary.plan import PLAN_TOOL, RESUMED, Plan
+from agent.vocabulary.step import ExecutorResponse
 from agent.vocabulary.unfinished import UnfinishedRun
 from agent.workspace.opening import Surroundings, prepare_opening
 from tooling.contract.action import Reviewer
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.tool import schema_name
-from tooling.files.blobs import BlobStore
 
 if TYPE_CHECKING:
     from agent.executor import Executor
+    from agent.hooks.runner import HookRunner
+    from agent.plugins.run_plugins import OpenPlugins
+    from agent.skills.find import SkillSet
+    from tooling.mcp.servers import McpServer
 
 # Assumed for unknown models; their own "too long" error makes it smaller.
 UNKNOWN_CONTEXT_TOKENS = 32_000
@@ -56,53 +56,6 @@ UNKNOWN_CONTEXT_TOKENS = 32_000
 FULL_OUTPUT_CHARS = 100_000
 NO_APPROVAL_POSSIBLE = "{subject!r} needs approval, and no user is present"
 _ASKING_MODES = ("ask", "auto-edit", "plan", "review")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunOptions:
-    """What the user chose for this run beyond the settings; `resumes` names the run to resume.
-
-    A `shared_backend` keeps background commands and temporary files for the next run.
-    """
-
-    location: SessionLocation
-    is_user_present: bool = False
-    record: Path | None = None
-    replay: Path | None = None
-    output_schema: Path | None = None
-    lock_timeout: LockTimeout = field(default_factory=LockTimeout)
-    review: Review | None = None
-    resumes: str | None = None
-    shared_backend: SharedBackend | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunContext:
-    """The inputs for building a run: settings, session, budget, and the user's controls.
-
-    `interrupt` ends the run with an exit code, a reason and a hint.
-    """
-
-    loaded: LoadedSettings
-    settings: Settings
-    environ: Mapping[str, str]
-    options: RunOptions
-    scope: RunScope
-    questions: PendingQuestions
-    control: StepControl
-    budget: Budget
-    prices: PriceTable
-    output_schema: OutputSchema | None
-    interrupt: Callable[[int, str, str], None]
-
-    @property
-    def replans_given_plans(self) -> bool:
-        """Whether a plan from a file may be replanned: only if a flag asks for it."""
-        return self.loaded.origins["replan"].layer == "flag" and self.settings.replan != "never"
-
-    def needs_model(self, submit: Submit) -> bool:
-        """Whether a model may be asked: by the planner, by a task step, or to replan."""
-        return submit.needs_model or (self.replans_given_plans and not submit.plan_only)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,53 +69,71 @@ class Run:
     tool_names: tuple[str, ...]
     client: ModelRouter
     orchestrator: OrchestratorRunner
-    engine: AgentExecutor
-    checkpoints: Checkpoints | None
+    runner: RequestRunner
+    checkpoints: Checkpoints
+    skill_problems: tuple[str, ...] = ()
 
 
-async def build_run(context: RunContext, submit: Submit) -> Run:
+async def build_run(context: RunContext, submit: Submit, hooks: "HookRunner | None" = None) -> Run:
     """Build a run; raises AgentError if a setting, the run to resume or the model is missing or wrong."""
     unfinished = await _load_unfinished(context)
     if unfinished:
         submit = _resumed_submit(unfinished)
     memory = _open_memory(context, submit.prompt)
     opening = _prepare_opening(context) if context.needs_model(submit) and not unfinished else lambda: ""
-    model = await _choose_model(context, submit) if context.needs_model(submit) else ""
-    client = _build_router(context, model)
+    model = await choose_model(context, submit) if context.needs_model(submit) else ""
+    plugins = await open_plugins(context.plugins, context.settings, context.scope, context.questions)
+    client = build_router(context, model, plugins)
     metered = MeteredModel(client=client, budget=context.budget, channel=context.scope.channel, price=client.cost)
     reviewer = build_reviewer(context.settings, metered, context.scope, submit.prompt)
-    tools = build_tools(_tool_environment(context, submit, memory, model, reviewer))
+    env = replace(_tool_environment(context, submit, memory, model, reviewer, plugins, metered), unfinished=unfinished)
+    tools = build_tools(env, hooks.interceptors if hooks else ())
+    steps = submit.plan.steps if submit.plan else ()
+    tools.permissions.check_secrets(secret_names(context.settings, model, steps))
+    if context.skills and context.skills.skills:
+        _add_skill_tool(context, context.skills, tools)
     names = tuple(schema_name(schema) for schema in tools.executor.schemas())
+    usable = names if context.settings.tools is None else tuple(filter(context.settings.tools.__contains__, names))
     checkpoints = context.scope.open_checkpoints(config_dir(context.environ))
-    orchestrator = _build_orchestrator(context, tools, metered, client, names, model, unfinished, checkpoints)
+    orchestrator = _build_orchestrator(context, tools, metered, client, names, model, unfinished, checkpoints, hooks)
     if context.settings.planning == "auto" and orchestrator.is_led(submit, unfinished):
         tools.executor.add_tool(PlanTool(orchestrator.delegation))
-        names = (*names, PLAN_TOOL)
+        # Without tools, nothing can be handed out either.
+        usable = (*usable, PLAN_TOOL) if usable else ()
     context.questions.set_wait_callbacks(started=orchestrator.scheduler.pause, ended=orchestrator.scheduler.resume)
-    scope = context.scope
-    engine = AgentExecutor(
-        scope=scope,
+    runner = RequestRunner(
+        scope=context.scope,
         orchestrator=orchestrator,
         client=metered,
         model=model,
         output_schema=context.output_schema,
         memory=memory,
         require_vision=client.vision.require,
-        effect_of=lambda tool: spec.effect if (spec := tools.executor.spec_of(tool)) else None,
-        has_notes=context.settings.project_notes and not scope.uses_session_workspace,
+        effect_of=tools.executor.effect_of,
+        has_notes=context.settings.project_notes and not context.scope.uses_session_workspace,
         opening=opening,
+        instructions=context.settings.instructions,
     )
     return Run(
         submit=submit,
         model=model,
         unfinished=unfinished,
         tools=tools,
-        tool_names=names,
+        tool_names=usable,
         client=client,
         orchestrator=orchestrator,
-        engine=engine,
+        runner=runner,
         checkpoints=checkpoints,
+        skill_problems=context.skills.problems if context.skills else (),
     )
+
+
+def _add_skill_tool(context: RunContext, skills: "SkillSet", tools: ToolSetup) -> None:
+    """Offer the skills to the model; a plugin's tool of this name hides them."""
+    from agent.skills.tool import SKILL_TOOL, SkillTool, stage_skill
+
+    if not tools.executor.has_tool(SKILL_TOOL):
+        tools.executor.add_tool(SkillTool(skills, lambda skill: stage_skill(skill, context.scope)))
 
 
 def _prepare_opening(context: RunContext) -> Callable[[], str]:
@@ -179,7 +150,7 @@ def _prepare_opening(context: RunContext) -> Callable[[], str]:
             allow_net=settings.allow_net,
             # In the mode yolo nothing is asked, and a host that nobody approved stays closed.
             can_ask=context.options.is_user_present and settings.approval_mode in _ASKING_MODES,
-            is_planning=settings.approval_mode == "plan",
+            is_planning=settings.approval_mode == "plan" or settings.read_only,
         )
     )
 
@@ -189,11 +160,14 @@ async def _load_unfinished(context: RunContext) -> UnfinishedRun | None:
     resumes = context.options.resumes
     if resumes is None:
         return None
-    from agent.sessions.resume.resume_state import unfinished_run
-    from tooling.tool_catalog import load_catalog
+    from agent.sessions.resume.resume_state import ResumedMeanwhile, unfinished_run
 
-    effects = {spec.name: spec.effect for spec in load_catalog().specs}
-    return await asyncio.to_thread(unfinished_run, context.scope.folder.events, resumes, effects.get)
+    effects = {spec.name: spec.effect for spec in load_full_catalog(context.environ, context.settings).specs}
+    unfinished = await asyncio.to_thread(unfinished_run, context.scope.folder.events, resumes, effects.get)
+    # What ended while this process waited for the session may have reported a call that must not simply be repeated.
+    if unfinished.has_ended and unfinished.run_id != resumes:
+        raise ResumedMeanwhile(resumes, unfinished.run_id)
+    return unfinished
 
 
 def _resumed_submit(unfinished: UnfinishedRun) -> Submit:
@@ -219,7 +193,13 @@ def _open_memory(context: RunContext, request: str) -> RunMemory | None:
 
 
 def _tool_environment(
-    context: RunContext, submit: Submit, memory: RunMemory | None, model: str, reviewer: Reviewer | None
+    context: RunContext,
+    submit: Submit,
+    memory: RunMemory | None,
+    model: str,
+    reviewer: Reviewer | None,
+    plugins: "OpenPlugins | None",
+    client: MeteredModel,
 ) -> ToolEnvironment:
     settings = context.settings
     if not context.needs_model(submit):
@@ -231,55 +211,32 @@ def _tool_environment(
         scope=context.scope,
         questions=context.questions,
         is_user_present=context.options.is_user_present,
-        on_refused=lambda subject: context.interrupt(
-            exit_codes.APPROVAL, NO_APPROVAL_POSSIBLE.format(subject=subject), ""
+        on_refused=lambda reason, hint: context.interrupt(
+            exit_codes.APPROVAL, reason if hint else NO_APPROVAL_POSSIBLE.format(subject=reason), hint
         ),
         on_sandbox_error=lambda error: context.interrupt(error.exit_code, error.message, error.hint),
         memory=memory,
         reviewer=reviewer,
         context_tokens=lambda: context.prices.context_size(model),
         shared_backend=context.options.shared_backend,
+        manifest=context.options.manifest,
+        plugins=plugins,
+        resumes=context.options.resumes,
+        mcp_servers=_task_servers(context),
+        requests=lambda: (*context.scope.earlier_requests(), submit.prompt),
+        client=client,
+        model=model,
     )
 
 
-async def _choose_model(context: RunContext, submit: Submit) -> str:
-    """Return the configured model, the first of a plan whose tasks all name one, or one that runs on this machine."""
-    if context.settings.model or context.options.replay:
-        return context.settings.model or "replay"
-    named = [step.model for step in submit.plan.steps if step.type == "task"] if submit.plan else []
-    if named and all(named):
-        return named[0]
-    from agent.model.local_server import find_local_server, raise_no_model
+def _task_servers(context: RunContext) -> "tuple[McpServer, ...]":
+    """Return the MCP servers that the task brings along. Raises ConfigError."""
+    config = context.options.task.mcp_config
+    if not config:
+        return ()
+    from agent.config.mcp_file import task_servers
 
-    found = await find_local_server()
-    return found.model if found else raise_no_model()
-
-
-def _build_router(context: RunContext, model: str) -> ModelRouter:
-    scope, settings = context.scope, context.settings
-
-    def warn_retry(fault: ModelFault, wait_s: float) -> None:
-        warn(f"{fault}; retrying in {wait_s:.1f} s")
-
-    def warn(message: str) -> None:
-        scope.channel.emit(WarningRaised(message=message))
-
-    return ModelRouter(
-        replace(
-            settings,
-            model=model,
-            planner_model=settings.planner_model if model else "",
-            composer_model=settings.composer_model if model else "",
-        ),
-        prices=context.prices,
-        record=context.options.record,
-        replay=context.options.replay,
-        volatile={str(scope.cwd): "<workspace>"},
-        redact=scope.redactor.redact,
-        on_retry=warn_retry,
-        warn=warn,
-        read_image=BlobStore(scope.folder.blobs).read,
-    )
+    return task_servers(config)
 
 
 def _build_orchestrator(
@@ -290,24 +247,18 @@ def _build_orchestrator(
     names: tuple[str, ...],
     model: str,
     unfinished: UnfinishedRun | None,
-    checkpoints: Checkpoints | None,
+    checkpoints: Checkpoints,
+    hooks: "HookRunner | None",
 ) -> OrchestratorRunner:
     settings, scope = context.settings, context.scope
     dispatcher = Dispatcher(settings, names)
+    folders = open_step_folders(scope, context.environ, tools, dispatcher, checkpoints)
     cache = StepResultStore(scope.folder.steps, scope.redactor.redact) if scope.is_persistent else None
     orchestrator = OrchestratorRunner(
-        planner=Planner(
-            client=metered,
-            model=settings.planner_model or model,
-            max_output_tokens=settings.max_output_tokens,
-            capabilities=Capabilities(
-                tools={name: spec for name in names if (spec := tools.executor.spec_of(name))},
-                profiles=dispatcher.profiles,
-                models=(model, settings.planner_model),
-            ),
-            estimate=build_estimator(model or settings.model, client.cost),
+        planner=_build_planner(context, tools, metered, client, names, model, dispatcher),
+        executor=lambda: _build_executor(
+            context, tools, metered, model, cache, orchestrator.delegation, checkpoints, hooks, folders
         ),
-        executor=lambda: _build_executor(context, tools, metered, model, cache, orchestrator.delegation, checkpoints),
         composer=Composer(
             client=metered,
             channel=scope.channel,
@@ -336,8 +287,33 @@ def _build_orchestrator(
         control=context.control,
         cache=cache,
         review=context.options.review,
+        folders=folders,
+        permissions=tools.permissions,
     )
     return orchestrator
+
+
+def _build_planner(
+    context: RunContext,
+    tools: ToolSetup,
+    metered: MeteredModel,
+    client: ModelRouter,
+    names: tuple[str, ...],
+    model: str,
+    dispatcher: Dispatcher,
+) -> Planner:
+    settings = context.settings
+    return Planner(
+        client=metered,
+        model=settings.planner_model or model,
+        max_output_tokens=settings.max_output_tokens,
+        capabilities=Capabilities(
+            tools={name: spec for name in names if (spec := tools.executor.spec_of(name))},
+            profiles=dispatcher.profiles,
+            models=(model, settings.planner_model),
+        ),
+        estimate=build_estimator(model or settings.model, client.cost),
+    )
 
 
 def _build_executor(
@@ -347,12 +323,14 @@ def _build_executor(
     model: str,
     cache: StepResultStore | None,
     delegation: LeadDelegation,
-    checkpoints: Checkpoints | None,
+    checkpoints: Checkpoints,
+    hooks: "HookRunner | None",
+    folders: StepFolders | None,
 ) -> "Executor":
     """Build the executor of steps; its modules are imported while the planner's model thinks."""
     from agent.execution.step.agent_loop import AgentRunner, RunnerSettings
     from agent.execution.step.tool_calls import ToolCallRunner
-    from agent.executor import Executor, nothing_to_settle
+    from agent.executor import Executor
 
     settings, scope = context.settings, context.scope
     calls = ToolCallRunner(
@@ -365,8 +343,13 @@ def _build_executor(
         max_output_tokens=settings.max_output_tokens,
         temperature=settings.temperature,
         cache_key=scope.folder.id,
-        may_change=settings.approval_mode != "plan",
+        may_change=settings.approval_mode != "plan" and not settings.read_only,
     )
+
+    async def end_step(response: ExecutorResponse) -> ExecutorResponse:
+        await checkpoints.settle(response.task_id)
+        return await folders.close(response) if folders else response
+
     return Executor(
         runner=AgentRunner(
             client=metered,
@@ -375,6 +358,7 @@ def _build_executor(
             control=context.control,
             settings=runner_settings,
             delegation=delegation,
+            check_answer=hooks.check_answer if hooks else None,
         ),
         calls=calls,
         asker=context.questions,
@@ -384,5 +368,5 @@ def _build_executor(
         waited_s=context.questions.waited_s,
         on_bug=scope.save_traceback,
         cache=cache,
-        settle=checkpoints.settle if checkpoints else nothing_to_settle,
+        end=end_step,
     )

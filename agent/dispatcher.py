@@ -2,30 +2,39 @@
 
 from dataclasses import replace
 
-from agent.config.settings import Settings
+from agent.config.profiles import BUILTIN_PROFILES
+from agent.config.settings import ProfileSettings, Settings
 from agent.vocabulary.errors import ConfigError
-from agent.vocabulary.plan import LEAD, PlanStep
+from agent.vocabulary.plan import LEAD, PLAN_TOOL, PlanStep
 from agent.vocabulary.step import CHECK_TOOL, ExecutorProfile
 from tooling.contract.json_codec import did_you_mean
 
 _NO_LIMIT_MS = 7 * 24 * 3600 * 1000
-READ_ONLY_TOOLS = ("read_file", "list_directory", "find_files", "search_text", "run_command")
+_MCP_PREFIX = "mcp__"
 
 
 class Dispatcher:
-    """Finds the profile of each step among the built-in ones and the user's."""
+    """Finds the profile of each step among the built-in ones and the user's; the profile of the run limits them all."""
 
     def __init__(self, settings: Settings, tools: tuple[str, ...]) -> None:
+        self._run_tools = settings.tools
+        _check_known("the setting tools", settings.tools, tools)
         # It works as long as the run: the limits of the run apply.
         self._lead = ExecutorProfile(
-            name=LEAD, timeout_ms=_NO_LIMIT_MS, max_retries=settings.max_retries, max_turns=settings.max_turns
+            name=LEAD,
+            # Steps that the lead hands out have no more rights than the lead.
+            allowed_tools=(*settings.tools, PLAN_TOOL) if settings.tools else settings.tools,
+            read_only=settings.read_only,
+            timeout_ms=_NO_LIMIT_MS,
+            max_retries=settings.max_retries,
+            max_turns=settings.max_turns,
         )
-        self._profiles = _builtin_profiles(settings) | _configured_profiles(settings)
-        for profile in self._profiles.values():
-            for tool in profile.allowed_tools or ():
-                if tool not in tools:
-                    problem = f"step profile {profile.name!r} names the unknown tool {tool!r}"
-                    raise ConfigError(problem + did_you_mean(tool, list(tools)), "`agent tools list` shows the tools")
+        for name, profile in settings.step_profiles.items():
+            _check_known(f"step profile {name!r}", profile.allowed_tools, tools)
+        self._profiles = {
+            name: _executor_profile(name, profile, settings)
+            for name, profile in (BUILTIN_PROFILES | dict(settings.step_profiles)).items()
+        }
 
     @property
     def profiles(self) -> tuple[str, ...]:
@@ -33,40 +42,42 @@ class Dispatcher:
         return tuple(self._profiles)
 
     def profile_of(self, step: PlanStep) -> ExecutorProfile:
-        """Return the step's profile, its tools narrowed to those the step may use."""
+        """Return the step's profile, its tools narrowed to those that the run and the step may use."""
         if step.id == LEAD:
             return self._lead
         profile = self._profiles.get(step.profile, self._profiles["default"])
-        profile = replace(profile, may_check=profile.allowed_tools is None or CHECK_TOOL in profile.allowed_tools)
-        if step.allowed_tools is None:
-            return profile
-        allowed = step.allowed_tools
-        if profile.allowed_tools is not None:
-            allowed = tuple(tool for tool in allowed if tool in profile.allowed_tools)
-        return replace(profile, allowed_tools=allowed)
-
-
-def _builtin_profiles(settings: Settings) -> dict[str, ExecutorProfile]:
-    turns, retries = settings.max_turns, settings.max_retries
-    reviewer = ExecutorProfile(
-        name="reviewer", allowed_tools=READ_ONLY_TOOLS, max_retries=0 if retries == 0 else 1, max_turns=turns
-    )
-    developer = ExecutorProfile(name="developer", allowed_tools=(), max_retries=0, max_turns=turns)
-    return {
-        "default": ExecutorProfile(max_retries=retries, max_turns=turns),
-        "reviewer": reviewer,
-        "developer": developer,
-    }
-
-
-def _configured_profiles(settings: Settings) -> dict[str, ExecutorProfile]:
-    return {
-        name: ExecutorProfile(
-            name=name,
-            allowed_tools=profile.allowed_tools,
-            timeout_ms=int(profile.timeout_s * 1000),
-            max_retries=settings.max_retries if profile.max_retries is None else profile.max_retries,
-            max_turns=settings.max_turns,
+        allowed = _narrow(profile.allowed_tools, self._run_tools)
+        return replace(
+            profile,
+            allowed_tools=_narrow(step.allowed_tools, allowed),
+            may_check=allowed is None or CHECK_TOOL in allowed,
         )
-        for name, profile in settings.step_profiles.items()
-    }
+
+
+def _narrow(tools: tuple[str, ...] | None, limit: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    """Return the tools within a limit; None is all of them."""
+    if tools is None or limit is None:
+        return limit if tools is None else tools
+    return tuple(tool for tool in tools if tool in limit)
+
+
+def _check_known(where: str, named: tuple[str, ...] | None, tools: tuple[str, ...]) -> None:
+    for tool in named or ():
+        # The tools of a server that has not been started yet are not known.
+        if tool not in tools and not tool.startswith(_MCP_PREFIX):
+            problem = f"{where} names the unknown tool {tool!r}"
+            raise ConfigError(problem + did_you_mean(tool, list(tools)), "`agent tools list` shows the tools")
+
+
+def _executor_profile(name: str, profile: ProfileSettings, settings: Settings) -> ExecutorProfile:
+    retries = profile.max_retries
+    return ExecutorProfile(
+        name=name,
+        allowed_tools=profile.allowed_tools,
+        read_only=profile.read_only or settings.read_only,
+        model=profile.model,
+        instructions=profile.instructions,
+        timeout_ms=int(profile.timeout_s * 1000),
+        max_retries=settings.max_retries if retries is None or settings.max_retries == 0 else retries,
+        max_turns=profile.max_turns or settings.max_turns,
+    )

@@ -1,238 +1,247 @@
-"""Runs one task: gathers its context, orchestrates it, converts the answer to a schema, updates the memory."""
+"""Runs one task: hooks, workspace, repository and inputs before the agent, hooks and artifacts after it."""
 
 import asyncio
-import json
-from collections.abc import Callable, Sequence
+import contextlib
+import sys
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from agent.execution.result.structured import OutputSchema
-from agent.memory.run_memory import RunMemory
-from agent.model.budget import BudgetExhausted
-from agent.model.faults import ModelFault
-from agent.model.metered_client import MeteredModel
-from agent.orchestrator import OrchestratorRunner, Task
-from agent.protocol.channel import Channel, LogWriteError
-from agent.protocol.commands import Submit
-from agent.protocol.events import MessageAdded, WarningRaised
-from agent.protocol.masking import mask_strings
-from agent.run_scope import RunScope
-from agent.sessions.resume.conversation import read_conversation, request_message
-from agent.sessions.resume.step_history import EffectOf
-from agent.vocabulary import exit_codes
-from agent.vocabulary.message import Message
-from agent.vocabulary.outcome import Outcome
-from agent.vocabulary.plan import Plan
-from agent.vocabulary.unfinished import UnfinishedRun
-from agent.workspace.project_notes import read_notes
-from agent.workspace.request_context import (
-    attached,
-    background,
-    history,
-    read_attachment,
-    read_images,
-    stage_inputs,
-    told_environment,
-    wrap_in_tag,
+from agent.assembly import Run, build_run
+from agent.config.settings import ApprovalMode, Settings
+from agent.config.user_dirs import (
+    PROJECT_HOOK_FILES,
+    config_dir,
+    current_folder,
+    has_spooled_callbacks,
+    hooks_file,
 )
-from tooling.contract.image import Image
-from tooling.contract.json_codec import encode
-from tooling.images.header import is_image_file
+from agent.protocol.commands import Submit
+from agent.run_context import RunContext
+from agent.vocabulary.errors import AgentError, InputError
+from agent.vocabulary.outcome import Outcome
+from agent.vocabulary.task_config import TaskConfig
+from agent.workspace.artifacts import OutputFolder, describe_files
+from agent.workspace.request_context import stage_inputs, wrap_in_tag
+from tooling.entry_points import HOOKS, entry_points
 
-_MEMORY_INTRO = "What is known of this user, as data; keep to what concerns the answer:"
+if TYPE_CHECKING:
+    from agent.hooks.runner import HookRunner
+
+# The names that programs use for approval modes.
+_APPROVAL_MODES: dict[str, ApprovalMode] = {
+    "default": "ask",
+    "acceptEdits": "auto-edit",
+    "plan": "plan",
+    "bypassPermissions": "yolo",
+    "dontAsk": "never",
+}
+# Sandbox and checkpoints start when the first request has been written, at the latest after this time.
+LATEST_START_S = 1.0
+PROMPT_REFUSED = "a hook refused the task: {reason}"
 
 
 class AgentExecutor:
-    """The engine around the orchestrator: everything before the plan and after the answer."""
+    """Runs one task from its configuration to its outcome.
+
+    `on_built` is called when the agent is built and before it starts; `why_cancelled` says why a run that is cancelled
+    was ended. Without `hooks` nothing is called.
+    """
 
     def __init__(
         self,
+        context: RunContext,
         *,
-        scope: RunScope,
-        orchestrator: OrchestratorRunner,
-        client: MeteredModel,
-        model: str,
-        output_schema: OutputSchema | None = None,
-        memory: RunMemory | None = None,
-        has_notes: bool = False,
-        require_vision: Callable[[str], None] = lambda model: None,
-        effect_of: EffectOf = lambda tool: None,
-        opening: Callable[[], str] = lambda: "",
+        on_built: Callable[[Run], None],
+        why_cancelled: Callable[[], str],
+        hooks: "HookRunner | None" = None,
     ) -> None:
-        self._scope = scope
-        self._orchestrator = orchestrator
-        self._client = client
-        self._model = model
-        self._output_schema = output_schema
-        self._memory = memory
-        self._has_notes = has_notes
-        self._require_vision = require_vision
-        self._effect_of = effect_of
-        self._opening = opening
-        # Set once the answer is published; the memory may still be being updated.
-        self.answered: Outcome | None = None
-        self.has_published_request = False
+        self._context = context
+        self._on_built = on_built
+        self._why_cancelled = why_cancelled
+        self._hooks = hooks
+        self._output: OutputFolder | None = None
+        self.run: Run | None = None
 
-    async def execute(self, submit: Submit, unfinished: UnfinishedRun | None = None) -> Outcome:
-        """Run a task, or resume an unfinished one."""
-        task = await (self._resume_task(submit, unfinished) if unfinished else self._build_task(submit))
-        outcome = await self._orchestrator.run(task, unfinished)
-        if outcome.is_error or submit.plan_only:
-            return outcome
-        if self._output_schema:
-            outcome = await self._apply_schema(outcome, self._output_schema)
-        has_asked = bool(self._client.budget.total.requests or (unfinished and unfinished.answer))
-        return await self._remember(outcome) if has_asked else outcome
+    @property
+    def early_warnings(self) -> tuple[str, ...]:
+        """What hooks did wrong before the first event."""
+        return tuple(self._hooks.early_warnings) if self._hooks else ()
 
-    async def _build_task(self, submit: Submit) -> Task:
-        """Gather the context of a request; it is used exactly as logged, so that a resumed run sees the same."""
-        if self._output_schema is None and submit.schema:
-            self._output_schema = OutputSchema(submit.schema)
-        memory = await self._recall()
-        schema_text = self._output_schema.constraints if self._output_schema else ""
-        images = await asyncio.to_thread(self._read_images, submit)
-        is_led = self._orchestrator.is_led(submit)
-        before = await asyncio.to_thread(self._conversation, submit) if is_led else ()
-        known, context = await self._build_context(submit, memory, schema_text, images, before if is_led else None)
-        texts = {
-            "context": context,
-            "schema": self._output_schema.text if self._output_schema else "",
-            "plan": self._plan_text(submit.plan) if submit.plan else "",
-        }
-        self.has_published_request = True
-        messages = [MessageAdded(role=role, content=text) for role, text in texts.items() if text]
-        await publish_request(self._scope.channel, submit.prompt, messages, images=images)
-        asked = request_message(context, self._scope.redactor.redact(submit.prompt), images)
-        return Task(
-            request=submit.prompt,
-            images=images,
-            history=(*before, asked) if is_led else (),
-            background=known if before else "",
-            lineage=self._scope.run_id if self._scope.is_persistent else "",
-            context=context,
-            constraints=_constraints(schema_text, memory),
-            plan_only=submit.plan_only,
-            plan=submit.plan,
-        )
+    async def execute(self, prompt: str, config: TaskConfig, request: Submit | None = None) -> Outcome:
+        """Run a task; `request` has what a front end adds to it: attachments, a plan, a run to resume.
 
-    def _plan_text(self, plan: Plan) -> str:
-        # Masked step by step: masking the encoded text could remove a quotation mark together with a secret.
-        return json.dumps(encode(mask_strings(plan.steps, self._scope.redactor.redact)))
+        1. hooks `before_execution` 2. workspace 3. repository 4. MCP servers 5. skills 6. inputs 7. build the agent
+        8. run it, 9. with hooks at its calls 10. hooks `after_execution` 11. clean up.
+        """
+        submit = replace(request or Submit(prompt=prompt), prompt=prompt)
+        if self._hooks is None:
+            return await self._execute(submit, config)
+        return await self._execute_with_hooks(self._hooks, submit, config)
 
-    async def _resume_task(self, submit: Submit, unfinished: UnfinishedRun) -> Task:
-        self.has_published_request = True
-        await publish_request(self._scope.channel, unfinished.request, images=unfinished.images)
-        if self._output_schema is None and unfinished.schema:
-            self._output_schema = OutputSchema(unfinished.schema)
-        memory = await self._recall()
-        said = "\n".join(message.content for message in unfinished.conversation if message.role == "user")
-        return Task(
-            request=unfinished.request,
-            images=unfinished.images,
-            history=unfinished.conversation if self._orchestrator.is_led(submit, unfinished) else (),
-            background="" if told_environment(unfinished.context) else told_environment(said),
-            lineage=unfinished.lineage,
-            context=unfinished.context,
-            constraints=_constraints(self._output_schema.constraints if self._output_schema else "", memory),
-            plan=submit.plan,
-        )
-
-    def _conversation(self, submit: Submit) -> tuple[Message, ...]:
-        """Return the conversation that the request continues."""
-        if submit.replays:
-            return tuple(read_conversation(submit.replays.log, self._effect_of, before=submit.replays.run_id))
-        return tuple(read_conversation(self._scope.folder.events, self._effect_of))
-
-    def _read_images(self, submit: Submit) -> tuple[Image, ...]:
-        """Store the attached images; raises InputError if the model cannot see them."""
-        images = submit.images or read_images(submit.files, self._scope.folder.blobs)
-        if images and self._model:
-            self._require_vision(self._model)
-        return images
-
-    async def _build_context(
-        self,
-        submit: Submit,
-        memory: str,
-        schema_text: str,
-        images: tuple[Image, ...],
-        before: Sequence[Message] | None,
-    ) -> tuple[str, str]:
-        """Return all that is known of the place, and the context of a request that continues a conversation."""
-        if submit.context is not None:
-            await asyncio.to_thread(stage_inputs, submit.inputs, self._scope.cwd)
-            return "", submit.context
-        known, context = await asyncio.to_thread(self._gather_context, submit, memory, images, before)
-        redact = self._scope.redactor.redact
-        return redact(known), "\n\n".join(part for part in (redact(context), schema_text) if part)
-
-    def _gather_context(
-        self, submit: Submit, memory: str, images: tuple[Image, ...], before: Sequence[Message] | None
-    ) -> tuple[str, str]:
-        """Gather the context; `before` is the conversation so far, None if the request is planned on its own."""
-        notes = mask_strings(read_notes(self._scope.cwd), self._scope.redactor.redact) if self._has_notes else ()
-        opening = self._opening()
-        known = background(opening=opening, notes=notes, memory=memory)
-        said = "\n".join(message.content for message in before or () if message.role == "user")
-        fresh = background(opening=opening, notes=notes, memory=memory, said=said) if said else known
-        earlier = history(self._scope.session()) if before is None else ""
-        given = attached(
-            stdin=submit.stdin,
-            attachments=[read_attachment(path) for path in submit.files if not is_image_file(path)],
-            staged=stage_inputs(submit.inputs, self._scope.cwd),
-            images=images,
-        )
-        return known, "\n\n".join(part for part in (fresh, earlier, given) if part)
-
-    async def _recall(self) -> str:
-        """Return the part of the memory that fits into prompts."""
+    async def _execute_with_hooks(self, hooks: "HookRunner", submit: Submit, config: TaskConfig) -> Outcome:
+        outcome, error = None, ""
         try:
-            return await asyncio.to_thread(self._memory.recall) if self._memory else ""
-        except OSError as error:
-            self._scope.channel.emit(WarningRaised(message=f"cannot read the memory: {error.strerror}"))
-            return ""
-
-    async def _remember(self, outcome: Outcome) -> Outcome:
-        """Update the memory; the answer is already published, and no failure here changes it."""
-        if self._memory is None or outcome.is_error:
+            await hooks.before_execution(without_credentials(config))
+            if not self._context.options.resumes:
+                submit = await self._check_prompt(hooks, submit)
+            outcome = await self._execute(submit, config)
+            error = outcome.error or ""
             return outcome
-        updater = self._memory.build_updater(self._client, self._model)
-        if not updater.has_work():
-            return outcome
-        self.answered = outcome
+        except asyncio.CancelledError:
+            error = self._why_cancelled()
+            raise
+        except Exception as problem:
+            error = problem.message if isinstance(problem, AgentError) else f"{type(problem).__name__}: {problem}"
+            raise
+        finally:
+            success = outcome is not None and not outcome.is_error
+            answer = outcome.answer if outcome else ""
+            await hooks.after_execution(success=success, answer=answer, error=None if success else error)
+
+    async def _check_prompt(self, hooks: "HookRunner", submit: Submit) -> Submit:
+        decision = await hooks.check_prompt(submit.prompt)
+        if decision.refusal:
+            raise InputError(PROMPT_REFUSED.format(reason=decision.refusal.strip()))
+        notes = (wrap_in_tag("hook", decision.context),) if decision.context else ()
+        return replace(submit, notes=(*submit.notes, *notes))
+
+    async def _execute(self, submit: Submit, config: TaskConfig) -> Outcome:
+        scope = self._context.scope
+        if config.repo_url:
+            scope.cwd = await self._clone(config)
+        submit = await self._prepare(submit, config)
+        self._output = await asyncio.to_thread(OutputFolder, scope.cwd)
+        run = self.run = await build_run(self._context, submit, self._hooks)
+        background: asyncio.Future[None] = asyncio.Future()
         try:
-            await self._scope.channel.publish(MessageAdded(role="assistant", content=outcome.answer))
-            await updater.update(outcome.answer)
-        except LogWriteError:
-            # A full disk does not invalidate the answer.
-            pass
-        return self._with_usage(outcome)
+            self._on_built(run)
+            if self._hooks:
+                self._hooks.follow(scope.channel)
+            run.client.warm_up()
+            background = asyncio.ensure_future(_start_background(run))
+            return await run.runner.run(run.submit, run.unfinished)
+        finally:
+            background.cancel()
+            await run.tools.close()
+            await run.checkpoints.close(run.orchestrator.is_declared_write)
+            await run.client.close()
+            await self._write_manifest()
 
-    async def _apply_schema(self, outcome: Outcome, schema: OutputSchema) -> Outcome:
-        try:
-            data, answer, problem = await schema.coerce(outcome.answer, self._client, self._model)
-        except (ModelFault, BudgetExhausted) as stop:
-            data, answer, problem = None, outcome.answer, f"the answer could not be converted to the schema: {stop}"
-        outcome = self._with_usage(outcome)
-        if problem:
-            return replace(outcome, subtype="error_task", exit_code=exit_codes.FAILED, error=problem)
-        return replace(outcome, answer=answer, structured=data)
+    async def _write_manifest(self) -> None:
+        """Write down what the run has changed; a full disk does not invalidate the answer."""
+        scope = self._context.scope
+        if not scope.channel.file_changes or not scope.is_persistent:
+            return
+        from agent.hooks.workspace_hook import write_manifest
 
-    def _with_usage(self, outcome: Outcome) -> Outcome:
-        """Return the outcome with the usage of model calls made after the answer."""
-        budget = self._client.budget
-        spent = budget.total
-        return replace(outcome, usage=spent, model_usage=dict(budget.by_model), num_turns=spent.requests)
+        with contextlib.suppress(OSError):
+            await asyncio.to_thread(
+                write_manifest, scope.cwd, scope.folder.root, scope.run_id, scope.channel.file_changes
+            )
+
+    async def _clone(self, config: TaskConfig) -> Path:
+        from agent.workspace.clone import Cloner, parse_url
+
+        cloner = Cloner(self._context.environ)
+        workspace = self._context.scope.cwd
+        return await cloner.open(parse_url(config.repo_url), config.git_branch, workspace, is_shallow=config.is_shallow)
+
+    async def _prepare(self, submit: Submit, config: TaskConfig) -> Submit:
+        """Put what the task needs into the workspace: skills, then inputs. MCP servers need nothing there."""
+        skill_notes = await asyncio.to_thread(self._prepare_skills, config)
+        staged = await asyncio.to_thread(stage_inputs, config.inputs, self._context.scope.cwd)
+        instructions = config.custom_instructions.strip()
+        notes = ((wrap_in_tag("instructions", instructions),) if instructions else ()) + skill_notes
+        return replace(submit, staged=(*submit.staged, *staged), notes=(*notes, *submit.notes))
+
+    def _prepare_skills(self, config: TaskConfig) -> tuple[str, ...]:
+        """Find the skills of the run; return the instructions of those that the user asked for."""
+        context = self._context
+        if not (config.skill_files or _may_have_skills(context)):
+            return ()
+        from agent.skills.find import choose_skills, find_run_skills
+        from agent.skills.tool import describe_skill, stage_skill
+
+        known, chosen = choose_skills(config.skill_files, find_run_skills(context), current_folder())
+        self._context = replace(context, skills=known)
+        return tuple(describe_skill(skill, stage_skill(skill, context.scope)) for skill in chosen)
+
+    async def collect_files(self, outcome: Outcome) -> Outcome:
+        """Return the outcome with everything that the run left in `output/`, and with size and hash of each file."""
+        workspace = self._context.scope.cwd
+        written = await asyncio.to_thread(self._output.changed) if self._output else ()
+        artifacts = tuple(dict.fromkeys((*outcome.artifacts, *written)))
+        files = await asyncio.to_thread(describe_files, workspace, artifacts)
+        return replace(outcome, artifacts=artifacts, files=files, cwd=str(workspace))
 
 
-async def publish_request(
-    channel: Channel, prompt: str, attached: Sequence[MessageAdded] = (), *, images: tuple[Image, ...] = ()
-) -> None:
-    """Publish a request after everything attached to it: a log with the request then has all of it."""
-    for message in attached:
-        channel.emit(message)
-    await channel.publish(MessageAdded(role="user", content=prompt, images=images or None))
+async def _start_background(run: Run) -> None:
+    """Start sandbox and checkpoints while the model thinks; a call that needs them earlier starts them itself."""
+    if run.model:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(run.client.request_sent.wait(), LATEST_START_S)
+    if not run.submit.plan_only:
+        run.tools.backend.start()
+        run.checkpoints.start()
 
 
-def _constraints(schema_text: str, memory: str) -> str:
-    habits = f"{_MEMORY_INTRO}\n{wrap_in_tag('memory', memory)}" if memory else ""
-    return "\n\n".join(part for part in (schema_text, habits) if part)
+def apply_task(settings: Settings, config: TaskConfig) -> Settings:
+    """Return the settings with what the configuration of a task says about them."""
+    if config.memory_enabled is not None:
+        settings = replace(settings, memory=config.memory_enabled)
+    if mode := _APPROVAL_MODES.get(config.permission_mode or ""):
+        settings = replace(settings, approval_mode=mode)
+    return replace(settings, model=config.model or settings.model, max_turns=config.max_turns or settings.max_turns)
+
+
+def repository_secrets(config: TaskConfig) -> tuple[str, ...]:
+    """Return the credentials in the URL of the repository."""
+    if "@" not in config.repo_url:
+        return ()
+    from agent.workspace.clone import parse_url
+
+    return parse_url(config.repo_url).secrets
+
+
+def without_credentials(config: TaskConfig) -> TaskConfig:
+    """Return the configuration as others may see it."""
+    if "@" not in config.repo_url:
+        return config
+    from agent.workspace.clone import parse_url
+
+    return replace(config, repo_url=parse_url(config.repo_url).address)
+
+
+def open_hooks(context: RunContext) -> "HookRunner | None":
+    """Return the hooks of a run; None if there are none, and then nothing about hooks is even imported."""
+    if not _has_hooks(context):
+        return None
+    from agent.hooks.load import load_hooks
+
+    return load_hooks(context)
+
+
+def _may_have_skills(context: RunContext) -> bool:
+    """Whether there may be skills, as far as that can be seen without reading files."""
+    if context.loaded.is_bare:
+        return False
+    folders = [plugin.folder for plugin in context.plugins.plugins if plugin.folder] if context.plugins else []
+    return context.settings.claude_skills or any(
+        (folder / "skills").is_dir() for folder in (config_dir(context.environ), *folders)
+    )
+
+
+def _has_hooks(context: RunContext) -> bool:
+    """Whether anything may be a hook, as far as that can be seen without reading files."""
+    if context.options.hooks or context.settings.hooks or context.settings.callback_url:
+        return True
+    if context.plugins and context.plugins.hooks:
+        return True
+    if has_spooled_callbacks(context.scope.data_dir) and context.scope.is_persistent:
+        return True
+    files = [] if context.loaded.is_bare else [hooks_file(context.environ)]
+    if not (context.loaded.is_bare or context.scope.uses_session_workspace):
+        files += [context.scope.cwd / name for name in PROJECT_HOOK_FILES]
+    return any(path.exists() for path in files) or any(True for _ in entry_points(sys.path, HOOKS))

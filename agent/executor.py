@@ -1,6 +1,7 @@
 """Runs one step: deadline, attempts, checks; whatever happens, a response comes back."""
 
 import asyncio
+import contextlib
 import random
 import time
 from collections.abc import Awaitable, Callable, Coroutine
@@ -65,10 +66,6 @@ async def _publish_shielded(publishing: Coroutine[None, None, None], response: E
         raise StepNotSaved(error, unsaved_response(response)) from error
 
 
-async def nothing_to_settle(step_id: str) -> None:
-    """Do nothing: everything that a step has changed is published already."""
-
-
 _BACKOFF_S, _JITTER_S = 0.6, 0.2
 _RETRIES = 2
 INTERRUPTED = "Interrupted."
@@ -125,11 +122,11 @@ class Executor:
         on_bug: Callable[[], str] = lambda: "this is a bug in Windlass",
         cache: StepCache | None = None,
         control: StepControl | None = None,
-        settle: Callable[[str], Awaitable[None]] = nothing_to_settle,
+        end: Callable[[ExecutorResponse], Awaitable[ExecutorResponse]] | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._runner = runner
-        self._settle = settle
+        self._end = end
         self._verifier = Verifier(calls=calls, channel=channel)
         self._tool_steps = ToolStepRunner(calls=calls, verifier=self._verifier)
         self._asker = asker
@@ -172,14 +169,23 @@ class Executor:
             started = StepStarted(title=step.title, cache="resumed" if unfinished else "miss")
             self._channel.emit(started, step_id=step.id, attempt=1)
             response = self._response(await self._run_guarded(work), work)
-            await self._settle(step.id)
+            response = await self._end_work(response)
         except asyncio.CancelledError:
             response = self._response(StepResult(status="cancelled", reason=INTERRUPTED), work)
-            await self._settle(step.id)
+            with contextlib.suppress(asyncio.CancelledError):
+                response = await self._end_work(response)
             await self._save_and_publish(response, work.started)
             raise StepCancelled(response) from None
         await self._save_and_publish(response, work.started, key if is_final(response) else None)
         return response
+
+    async def _end_work(self, response: ExecutorResponse) -> ExecutorResponse:
+        """Record and merge what a step has changed; an interruption waits until both are done."""
+        if self._end is None:
+            return response
+        ending = asyncio.ensure_future(self._end(response))
+        await wait_ignoring_cancel(ending)
+        return ending.result()
 
     async def publish_result(
         self, step: PlanStep, response: ExecutorResponse, *, key: str | None = None

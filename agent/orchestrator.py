@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, TypeAlias
 from agent.config.settings import PlanningMode, ReplanPolicy
 from agent.dispatcher import Dispatcher
 from agent.execution.graph.delegation import DelegationSettings, LeadDelegation
+from agent.execution.graph.plan_permissions import PlanPermissions
 from agent.execution.graph.plan_revision import progress_text
 from agent.execution.graph.plan_tool import RESULT_CHARS
+from agent.execution.graph.ready_queue import names_path
 from agent.execution.graph.replanning import Replanner
 from agent.execution.graph.run_state import OVER_LIMIT, PlanLog, RunState
 from agent.execution.graph.scheduler import Scheduler
@@ -27,13 +29,14 @@ from agent.execution.result.outcome_builder import OutcomeBuilder, partial_answe
 from agent.execution.result.run_status import failure_reason
 from agent.execution.step.control import StepControl
 from agent.model.budget import Budget, BudgetExhausted
+from agent.model.faults import ModelFault
 from agent.planning.graph import outline, topological_order
 from agent.planning.planner import Planner
 from agent.planning.steps import short_title
 from agent.protocol.channel import Channel
 from agent.protocol.commands import Submit
 from agent.protocol.events import WarningRaised
-from agent.step_runner import CachingStepRunner, StepSource
+from agent.step_runner import CachingStepRunner, StepFolders, StepSource
 from agent.vocabulary import exit_codes
 from agent.vocabulary.message import Message
 from agent.vocabulary.outcome import Outcome
@@ -53,6 +56,8 @@ _PRELOAD_DELAY_S = 0.1
 # Shows a plan before its first step starts; may return another one.
 Review: TypeAlias = Callable[[Plan], Awaitable[Plan]]
 _CUT_OFF = "the planner was cut off, so that only the beginning of its plan is known"
+# Results joined in place of the model's answer are a success, unless the model did not want to give one.
+_NO_SUCCESS = frozenset({"filtered", "cut_off"})
 PLAN_REST_MISSING = "the plan could not be completed: the reply contains no plan"
 
 
@@ -113,7 +118,10 @@ class OrchestratorRunner:
         control: StepControl | None = None,
         cache: StepCache | None = None,
         review: Review | None = None,
+        folders: StepFolders | None = None,
+        permissions: PlanPermissions | None = None,
     ) -> None:
+        self._permissions = permissions
         self._planner = planner
         self._executor = executor
         self._composer = composer
@@ -123,6 +131,7 @@ class OrchestratorRunner:
         self._settings = settings
         self._cache = cache
         self._review = review
+        self._folders = folders
         self.scheduler = Scheduler(concurrency=settings.concurrency, root=str(settings.root))
         self._plan_log = PlanLog(channel=channel, max_steps=settings.max_steps, spent=budget.step_usage)
         self._state = RunState(plan_log=self._plan_log, scheduler=self.scheduler)
@@ -132,6 +141,7 @@ class OrchestratorRunner:
             planner=planner,
             report=self._report_results,
             settings=DelegationSettings(policy=settings.replan, max_replans=settings.max_replans),
+            permissions=permissions,
         )
         self._outcomes = OutcomeBuilder(
             state=self._state,
@@ -145,6 +155,10 @@ class OrchestratorRunner:
     def plan_id(self) -> str | None:
         """Return the id of the announced plan, if there is one."""
         return self._plan_log.plan_id
+
+    def is_declared_write(self, path: str) -> bool:
+        """Whether a step of the plan says that it writes a path; the whole folder says nothing about a file."""
+        return any(names_path(pattern, path) for step in self._plan_log.all_steps for pattern in step.writes)
 
     def is_led(self, submit: Submit, unfinished: UnfinishedRun | None = None) -> bool:
         """Whether a lead works on a request, instead of a planner with steps and a composer."""
@@ -231,6 +245,8 @@ class OrchestratorRunner:
             channel=self._channel,
             ctx_of=self._ctx_of,
             cache=self._cache,
+            folders=self._folders,
+            permissions=self._permissions,
         )
 
     async def _plan(self, task: Task, unfinished: UnfinishedRun | None, steps: CachingStepRunner) -> Plan:
@@ -245,6 +261,8 @@ class OrchestratorRunner:
     def _lead_plan(self, task: Task, unfinished: UnfinishedRun | None) -> Plan:
         """Return the plan of the lead, which works on the request, and the steps it had handed out before."""
         step = PlanStep(id=LEAD, title=short_title(task.request) or "Do the task", instruction=task.request)
+        if self._permissions:
+            self._permissions.check_led()
         self._add(step, task)
         if unfinished is None:
             return Plan(steps=(step,))
@@ -272,14 +290,22 @@ class OrchestratorRunner:
                         self._add(item, task)
             assert plan is not None
             if self._review is None:
+                self._check_permissions(plan, task)
                 return plan
             plan = await self._review(plan)
+        self._check_permissions(plan, task)
         plan = self._planner.with_estimates(plan)
         for step in plan.steps:
             self._add(step, task)
         if unfinished and unfinished.plan and not unfinished.is_plan_complete:
             await self._plan_missing_steps(task, unfinished.plan, steps)
         return plan
+
+    def _check_permissions(self, plan: Plan, task: Task) -> None:
+        """Compare a complete plan with the manifest of the run."""
+        if self._permissions and not task.plan_only and plan.answer is None:
+            self._permissions.check(plan.steps)
+            self._permissions.is_complete.set()
 
     async def _plan_missing_steps(self, task: Task, beginning: tuple[PlanStep, ...], steps: CachingStepRunner) -> None:
         """Complete a plan that was cut off; its known steps run meanwhile."""
@@ -339,8 +365,7 @@ class OrchestratorRunner:
             answer = remove_unknown_citations(lead.text, [step.id for step, _ in others]) if others else lead.text
         else:
             answer = join_results(others) if any(is_success(response.status) for _, response in others) else ""
-        outcome = self._within_limit(self._outcomes.build(answer, plan), plan)
-        return replace(outcome, hint=lead.hint) if lead and outcome.error == lead.summary else outcome
+        return self._within_limit(self._outcomes.build(answer, plan), plan)
 
     async def _compose(self, task: Task, plan: Plan) -> Outcome:
         """Return the outcome with the composed answer, or with the joined results if the model fails."""
@@ -348,11 +373,19 @@ class OrchestratorRunner:
         answer, problem = await self._composer.compose(
             state.full_request(task.request), state.results, task.constraints, replaced=state.replaced
         )
-        if problem:
+        if problem and not _is_cut_off(problem):
             await self._warn(f"the answer was assembled without the model: {problem}")
         if isinstance(problem, BudgetExhausted):
             return self._outcomes.build_stopped(answer, plan, exit_codes.BUDGET, str(problem))
-        return self._outcomes.build(answer, plan)
+        outcome = self._outcomes.build(answer, plan)
+        if problem is None or outcome.is_error or problem.kind not in _NO_SUCCESS:
+            return outcome
+        stopped = self._outcomes.build_stopped(answer, plan, problem.policy.exit_code, str(problem))
+        return replace(stopped, subtype="partial", hint=problem.policy.hint)
 
     async def _warn(self, message: str) -> None:
         await self._channel.publish(WarningRaised(message=message))
+
+
+def _is_cut_off(problem: ModelFault | BudgetExhausted) -> bool:
+    return isinstance(problem, ModelFault) and problem.kind == "cut_off"

@@ -6,10 +6,12 @@ import traceback
 import uuid
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from agent.config.user_dirs import current_folder
+from agent.config.user_dirs import check_data_folder, current_folder
 from agent.protocol.channel import Channel
-from agent.sessions.checkpoints.checkpoints import Checkpoints, Workspace
+from agent.sessions.checkpoints.checkpoints import Checkpoints
+from agent.sessions.checkpoints.command_window import Workspace
 from agent.sessions.lock import LockTimeout, acquire_lock
 from agent.sessions.log.event_log import FileLog, last_seq
 from agent.sessions.store import SessionFolder, SessionStore, new_session_id
@@ -20,6 +22,10 @@ from tooling.contract.fast_dataclass import dataclass
 from tooling.files.open_regular import NotRegularFile
 from tooling.files.temp_dir import TempDir
 from tooling.safety.secrets.redact import Redactor
+
+if TYPE_CHECKING:
+    from agent.sessions.checkpoints.keeper import KeptCheckpoint
+    from agent.workspace.worktrees import Worktree
 
 BUG = "this is a bug in Windlass"
 _EARLIER_RUNS = 3
@@ -36,18 +42,29 @@ class SessionLocation:
     is_ephemeral: bool = False
     cwd: Path | None = None
     extra_dirs: tuple[Path, ...] = ()
-    # The folder of git's data if `cwd` is a worktree for this run.
-    git_dir: Path | None = None
+    # The folders of this program, and the user's home folders.
+    own_dirs: tuple[Path, ...] = ()
+    homes: tuple[Path, ...] = ()
+    # The git worktree of this run, if it has one of its own.
+    worktree: "Worktree | None" = None
+    # Where the checkpoint is kept for the next run of this process.
+    kept_checkpoint: "KeptCheckpoint | None" = None
 
 
 class RunScope:
     """Holds a session's lock for one run; an ephemeral session is deleted at the end."""
 
-    def __init__(self, location: SessionLocation, secrets: tuple[str, ...], lock_timeout: LockTimeout) -> None:
+    def __init__(
+        self, location: SessionLocation, secrets: tuple[str, ...], lock_timeout: LockTimeout, *, is_shared: bool = False
+    ) -> None:
         self._location = location
+        self._chat_type = "group" if is_shared else "private"
         chosen_cwd = _existing_folder(location.cwd) if location.cwd else None
         self.extra_dirs = tuple(_existing_folder(path) for path in location.extra_dirs)
         self._temp_dir = TempDir() if location.is_ephemeral else None
+        if location.is_ephemeral:
+            # It is read nevertheless: the memory is in it.
+            check_data_folder(location.data_dir)
         store = SessionStore(self._temp_dir.path if self._temp_dir else location.data_dir)
         self.folder: SessionFolder = store.open(location.session_id or new_session_id(datetime.now(UTC)))
         self.cwd = chosen_cwd or self.folder.workspace
@@ -58,6 +75,8 @@ class RunScope:
         now = datetime.now(UTC)
         self.run_id = f"run-{now:%Y%m%d%H%M%S}-{uuid.uuid4().hex[:6]}"
         self.date = f"{now:%Y-%m-%d}"
+        # The trace that commands and callbacks belong to, if there is one (W3C Trace Context).
+        self.traceparent = ""
         self._log = None if location.is_ephemeral else FileLog(self.folder.events)
         self.channel = Channel(
             session_id=self.folder.id,
@@ -69,7 +88,8 @@ class RunScope:
 
     def _record_lost_changes(self) -> None:
         """Record what the commands of a killed run had changed, before this run is logged."""
-        if self.folder.checkpoint.exists():
+        kept = self._location.kept_checkpoint
+        if self.folder.checkpoint.exists() and not (kept and kept.holds(self.folder.checkpoint)):
             from agent.sessions.checkpoints.recovery import recover
 
             recover(self.folder, self.redactor)
@@ -90,9 +110,14 @@ class RunScope:
         return self._location.cwd is None
 
     @property
-    def git_dir(self) -> Path | None:
-        """Return the git data of the repository if the run has a worktree of its own; commands can read it."""
-        return self._location.git_dir
+    def skill_folder(self) -> Path:
+        """Return where the files of skills are copied: into a workspace of the session, never into the user's own."""
+        return self.cwd / ".skills" if self.uses_session_workspace else self.folder.outputs / "skills"
+
+    @property
+    def worktree(self) -> "Worktree | None":
+        """Return the git worktree of this run, if it has one of its own."""
+        return self._location.worktree
 
     @property
     def deletes_files(self) -> bool:
@@ -109,6 +134,10 @@ class RunScope:
         said = [(f"the user asked: {run.user}", f"the agent answered: {run.final}") for run in runs if run.final]
         return [text for exchange in said for text in exchange]
 
+    def earlier_requests(self) -> list[str]:
+        """Return all requests of the session before this run."""
+        return [run.user for run in active_runs(self.session().runs) if run.run_id != self.run_id]
+
     def record_request(self, request: str) -> None:
         """Store the request in the lock, for processes that wait for this session."""
         with contextlib.suppress(OSError):
@@ -123,26 +152,30 @@ class RunScope:
             session_id=self.folder.id,
             step_id=step_id,
             extra_dirs=self.extra_dirs,
+            own_dirs=self._location.own_dirs,
+            homes=self._location.homes,
             outputs_dir=self.folder.outputs,
             blobs_dir=self.folder.blobs,
+            traceparent=self.traceparent,
+            skill_dirs=() if self.uses_session_workspace else (self.skill_folder,),
+            chat_type=self._chat_type,
         )
 
-    def open_checkpoints(self, *hidden: Path) -> Checkpoints | None:
+    def open_checkpoints(self, *hidden: Path) -> Checkpoints:
         """Return what follows the commands of this run; nothing of an ephemeral run can be undone later.
 
         `hidden` are folders that commands do not see, besides the sessions.
         """
-        if not self.is_persistent:
-            return None
         workspace = Workspace(
             cwd=self.cwd,
-            folder=self.folder.checkpoint,
+            folder=self.folder.checkpoint if self.is_persistent else None,
             blobs=self.folder.blobs,
             run_id=self.run_id,
             extra_dirs=self.extra_dirs,
             hidden=(self.data_dir, *hidden),
         )
-        return Checkpoints(workspace, channel=self.channel, secrets=self.redactor)
+        kept = self._location.kept_checkpoint
+        return Checkpoints(workspace, channel=self.channel, secrets=self.redactor, kept=kept)
 
     def save_traceback(self) -> str:
         """Save the traceback of the exception being handled, and return a hint that says where it is."""
@@ -178,11 +211,18 @@ class RunScope:
 
 
 def open_scope(
-    location: SessionLocation, secrets: tuple[str, ...], lock_timeout: LockTimeout | None = None
+    location: SessionLocation,
+    secrets: tuple[str, ...],
+    lock_timeout: LockTimeout | None = None,
+    *,
+    is_shared: bool = False,
 ) -> RunScope:
-    """Open the session of a run once it is free; raises AgentError if it cannot be stored."""
+    """Open the session of a run once it is free; raises AgentError if it cannot be stored.
+
+    Where others use the place, too, stricter rules apply to commands.
+    """
     try:
-        return RunScope(location, secrets, lock_timeout or LockTimeout())
+        return RunScope(location, secrets, lock_timeout or LockTimeout(), is_shared=is_shared)
     except NotRegularFile as error:
         raise AgentError(f"{error.filename} is {error.strerror}", "remove it, or use another --session") from error
     except OSError as error:

@@ -3,9 +3,11 @@
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from agent.dispatcher import Dispatcher
+from agent.execution.graph.plan_permissions import PlanDeclined, PlanPermissions
 from agent.execution.graph.run_state import RunState
 from agent.execution.graph.step_cache import (
     KeySource,
@@ -19,6 +21,8 @@ from agent.execution.step.prompts import forked_step_message
 from agent.execution.step.step_result import (
     StepCancelled,
     StepNotSaved,
+    declined_response,
+    failed_response,
     has_masked_secret,
     internal_error_response,
     is_final,
@@ -31,14 +35,34 @@ from agent.protocol.masking import mask_strings
 from agent.vocabulary.errors import AgentError
 from agent.vocabulary.message import Message
 from agent.vocabulary.plan import LEAD, PlanStep
-from agent.vocabulary.step import ExecutorRequest, ExecutorResponse
+from agent.vocabulary.step import ExecutorProfile, ExecutorRequest, ExecutorResponse
 from agent.vocabulary.unfinished import UnfinishedRun
+from agent.workspace.request_context import wrap_in_tag
 from tooling.contract.context import ExecCtx
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.image import Image
 
 if TYPE_CHECKING:
     from agent.executor import Executor
+
+
+# What a step is told that works in a worktree of its own.
+OWN_FOLDER = (
+    "You work in a git worktree of your own, {folder}; use paths relative to it. Other steps do not see your changes "
+    "until your step has ended: then they are merged."
+)
+
+
+class StepFolders(Protocol):
+    """Decides where steps work."""
+
+    async def open(self, step: PlanStep) -> Path | None:
+        """Return the folder of a step, or None if it works in the folder of the run. Raises AgentError."""
+        ...
+
+    async def close(self, response: ExecutorResponse) -> ExecutorResponse:
+        """Merge what a step has done; return its response, with a note if that was not possible."""
+        ...
 
 
 class StepObserver(Protocol):
@@ -89,8 +113,12 @@ class CachingStepRunner:
         channel: Channel,
         ctx_of: Callable[[str], ExecCtx],
         cache: StepCache | None = None,
+        folders: StepFolders | None = None,
+        permissions: PlanPermissions | None = None,
     ) -> None:
+        self._permissions = permissions
         self._source = source
+        self._folders = folders
         self._make_executor = executor
         self._dispatcher = dispatcher
         self._state = state
@@ -110,7 +138,7 @@ class CachingStepRunner:
         """Run a step, record its response, and replan if needed; a bug around one step does not end the others."""
         try:
             await self._state.plan_log.wait_announced(step.id)
-            response = await self._respond(step)
+            response = await self._declined(step) or await self._respond(step)
             self._state.record(response)
             if self._source.may_replan:
                 # While the rest is replanned, the step waits and needs no slot.
@@ -129,6 +157,22 @@ class CachingStepRunner:
             response = await self.executor.publish_result(step, internal_error_response(step, error))
             self._state.record(response)
             return response
+
+    async def _declined(self, step: PlanStep) -> ExecutorResponse | None:
+        """Wait until the permissions of the step are decided; return its response if the user declined them."""
+        permissions = self._permissions
+        if permissions is None or not permissions.must_decide(step) or self.cached_result(step):
+            return None
+        self._state.scheduler.pause(step.id)
+        try:
+            await permissions.decide(step, lambda: self._state.unfinished)
+        except PlanDeclined as declined:
+            if not self._source.history:
+                raise
+            return await self.executor.publish_result(step, declined_response(step, declined.message))
+        finally:
+            self._state.scheduler.resume(step.id)
+        return None
 
     async def skip(self, step: PlanStep, reason: str) -> None:
         """Report and record a step that will never run."""
@@ -154,6 +198,9 @@ class CachingStepRunner:
         """Return the response of a step: cached, refused beforehand, or executed."""
         source = self._source
         if found := self.cached_result(step):
+            if self._folders:
+                # The run may have been killed before it was merged.
+                found = await self._folders.close(replace(found, task_id=step.id))
             return await self.executor.publish_result(step, found, key=self._keys[step.id])
         if source.unfinished and (known := source.unfinished.reported.get(step.id)):
             return await self.executor.publish_result(step, known)
@@ -163,11 +210,16 @@ class CachingStepRunner:
             return await self.executor.publish_result(step, masked_secret_response(step))
         self.has_executed = True
         profile = self._dispatcher.profile_of(step)
+        ctx = replace(self._ctx_of(step.id), allowed_tools=profile.allowed_tools, read_only=profile.read_only)
+        try:
+            folder = await self._folders.open(step) if self._folders else None
+        except AgentError as error:
+            return await self.executor.publish_result(step, failed_response(step, error))
         response = await self.executor.run(
             step,
-            await self._build_request(step),
+            await self._build_request(step, profile, folder),
             profile,
-            replace(self._ctx_of(step.id), allowed_tools=profile.allowed_tools),
+            replace(ctx, working_dir=folder) if folder else ctx,
             key=self._keys.get(step.id),
             unfinished=source.unfinished.steps.get(step.id) if source.unfinished else None,
         )
@@ -175,24 +227,26 @@ class CachingStepRunner:
             self._keys[step.id] = provisional_key(self._keys[step.id], response)
         return response
 
-    async def _build_request(self, step: PlanStep) -> ExecutorRequest:
+    async def _build_request(self, step: PlanStep, profile: ExecutorProfile, folder: Path | None) -> ExecutorRequest:
         source = self._source
         if step.id == LEAD:
             return ExecutorRequest(task_id=step.id, goal=source.request, history=source.history)
-        found = [pair for pair in self._state.results if pair[0].id in step.depends_on]
+        found = self._state.results_of(step.depends_on)
         is_whole_task = step.instruction == source.request
         full_request = self._state.full_request(source.request)
         task = "" if is_whole_task else f"The whole request, for orientation only: {full_request}"
         outputs_dir = self._ctx_of(step.id).outputs_dir
         known = await dependency_excerpts(found, outputs_dir, source.mask) if found else ""
         forked = source.prefix_of(step.id)
-        context = (known,) if forked else (source.background, source.context, task, known)
+        place = OWN_FOLDER.format(folder=folder) if folder else ""
+        told = wrap_in_tag("instructions", profile.instructions) if profile.instructions else ""
+        context = (told, place, known) if forked else (source.background, place, source.context, told, task, known)
         request = ExecutorRequest(
             task_id=step.id,
             goal=step.instruction if is_whole_task else f"Your step: {step.instruction}",
             context="\n\n".join(part for part in context if part),
             expected_outputs=step.expect or None,
-            model=step.model,
+            model=step.model or profile.model,
             # The lead's conversation has them already.
             images=() if forked else source.images,
         )

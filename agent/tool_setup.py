@@ -1,6 +1,9 @@
 """The tools of a run: backend, rules, approvals, web, memory."""
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -8,18 +11,32 @@ from agent.backends.backend import Backend, BackendOptions
 from agent.backends.shared import SharedBackend
 from agent.backends.table import build_backend
 from agent.backends.tool_executor import LocalToolExecutor, build_tool_executor
+from agent.config.load import LoadedSettings
 from agent.config.rules import CommandRule, add_rule, rules_for_folder
 from agent.config.settings import Settings
 from agent.config.user_dirs import config_dir, config_file
+from agent.dispatcher import Dispatcher
 from agent.execution.approvals import PendingQuestions, ReportingApprover
+from agent.execution.effects import EffectLedger
+from agent.execution.graph.plan_permissions import PlanPermissions
+from agent.model_setup import secret_names
+from agent.planning.estimate import total_usd
+from agent.planning.manifest_file import GivenManifest
 from agent.protocol.events import NetworkAttempted, RuleSaved, WarningRaised
 from agent.run_scope import RunScope
+from agent.sessions.checkpoints.checkpoints import Checkpoints
+from agent.sessions.views.task_list import read_tasks
 from agent.version import VERSION
 from agent.vocabulary.errors import AgentError, ConfigError, SandboxError
+from agent.vocabulary.plan import PlanStep
+from agent.vocabulary.unfinished import UnfinishedRun
+from tooling.approvals.manifest import Manifest
 from tooling.approvals.policy import PolicyApprover
 from tooling.contract.action import Adjustment, Reviewer, Scope
 from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.interceptor import Interceptor
 from tooling.contract.memory import Memory
+from tooling.contract.tool import schema_name
 from tooling.jobs import BackgroundJobs
 from tooling.output import output_chars_for
 from tooling.safety.judges import AllowAll, apply_host_rules
@@ -29,18 +46,24 @@ from tooling.web.settings import WebSettings
 
 if TYPE_CHECKING:
     from agent.model.metered_client import MeteredModel
+    from agent.plugins.run_plugins import OpenPlugins
+    from agent.step_runner import StepFolders
+    from tooling.mcp.servers import McpServer
 
-NO_REVIEWER = "approval mode review needs a reviewer model"
+# The limit of the cost in the manifest of a plan, as a multiple of the estimate.
+_COST_ROOM = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolEnvironment:
     """The settings, session and callbacks that the tools of a run need.
 
-    `on_refused` is called if the run must end because no user is present to approve an action, `on_sandbox_error` if
-    the sandbox does not work. Without `is_checked` commands are neither judged nor approved. `context_tokens` returns
-    the context size of the run's model, if known: more of an output is shown to a model with a larger window.
-    `shared_backend` outlives the run.
+    `on_refused` is called, with a hint, if the run must end because no user is present to approve an action,
+    `on_sandbox_error` if the sandbox does not work. Without `is_checked` commands are neither judged nor approved.
+    `context_tokens` returns the context size of the run's model, if known: more of an output is shown to a model with
+    a larger window. `shared_backend` outlives the run. `resumes` is the run that this one resumes. `mcp_servers` are
+    offered besides those of the user, which `requests`, those of the session so far, may name; `client` and `model`
+    are for servers that ask the model.
     """
 
     settings: Settings
@@ -49,13 +72,21 @@ class ToolEnvironment:
     scope: RunScope
     questions: PendingQuestions
     is_user_present: bool
-    on_refused: Callable[[str], None]
+    on_refused: Callable[[str, str], None]
     on_sandbox_error: Callable[[SandboxError], None]
     is_checked: bool = True
     memory: Memory | None = None
     reviewer: Reviewer | None = None
     context_tokens: Callable[[], int | None] = lambda: None
     shared_backend: SharedBackend | None = None
+    manifest: GivenManifest | None = None
+    unfinished: UnfinishedRun | None = None
+    plugins: "OpenPlugins | None" = None
+    resumes: str | None = None
+    mcp_servers: "tuple[McpServer, ...]" = ()
+    requests: Callable[[], Sequence[str]] = tuple
+    client: "MeteredModel | None" = None
+    model: str = ""
 
     def warn(self, message: str) -> None:
         """Emit a warning for the user."""
@@ -68,55 +99,145 @@ class ToolSetup:
 
     executor: LocalToolExecutor
     backend: Backend
+    permissions: PlanPermissions
+    effects: EffectLedger
     warnings: tuple[str, ...]
+    plugins: "OpenPlugins | None" = None
 
     async def close(self) -> None:
         """Stop everything that calls left running."""
         await self.executor.close()
+        if self.plugins:
+            await self.plugins.close()
         await self.backend.close()
 
 
-def build_tools(env: ToolEnvironment) -> ToolSetup:
-    """Build the tools of a run; raises ConfigError for invalid host rules."""
+def build_tools(env: ToolEnvironment, interceptors: Sequence[Interceptor] = ()) -> ToolSetup:
+    """Build the tools of a run, with `interceptors` around the judge; raises ConfigError for invalid host rules."""
     settings = env.settings
     # Ephemeral runs cache nothing.
     cache_dir = env.scope.data_dir / "web" if env.scope.is_persistent else None
     host_rules = _host_rules(settings)
     backend, jobs = _open_backend(env)
-    policy = ReportingApprover(policy=_policy(env), channel=env.scope.channel, on_fail=env.on_refused)
+    policy = _policy(env, lambda missing: permissions.note_missing(missing))
+    reporting = ReportingApprover(
+        policy=policy,
+        channel=env.scope.channel,
+        on_fail=lambda subject: env.on_refused(permissions.refusal_of(subject) or subject, permissions.hint),
+    )
+    effects = EffectLedger(
+        channel=env.scope.channel,
+        asker=env.questions,
+        backend=settings.backend,
+        lineage=env.unfinished.lineage if env.unfinished else env.scope.run_id,
+        earlier=env.unfinished.effects if env.unfinished else None,
+    )
     executor, plugin_warnings = build_tool_executor(
         backend,
         judge=None if env.is_checked else AllowAll(),
-        approver=policy if env.is_checked else AllowAll(),
+        approver=reporting if env.is_checked else AllowAll(),
         adjustments=host_rules,
         asker=env.questions,
-        secrets=env.secrets,
+        redactor=env.scope.redactor,
         command_timeout_s=settings.command_timeout_s,
         trim_chars=lambda: settings.output_trim_chars or output_chars_for(env.context_tokens()),
         warn=env.warn,
-        web=WebSession(web_settings(settings, cache_dir), on_attempt=lambda attempt: _emit_attempt(env, attempt)),
+        web=WebSession(
+            replace(web_settings(settings, cache_dir), search_functions=env.plugins.search if env.plugins else {}),
+            on_attempt=lambda attempt: _emit_attempt(env, attempt),
+        ),
+        plugin_tools=env.plugins.tools if env.plugins else (),
+        saved_tasks=lambda ctx: read_tasks(env.scope.folder.events, ctx.step_id, env.resumes),
         memory=env.memory,
         jobs=jobs,
+        hooks=interceptors,
+        interceptors=(effects,),
     )
-    return ToolSetup(executor=executor, backend=backend, warnings=(*backend.warnings, *plugin_warnings))
+    permissions = PlanPermissions(
+        judge_call=executor.judge_call,
+        policy=policy,
+        ctx_of=env.scope.ctx_of,
+        channel=env.scope.channel,
+        allow_host=backend.allow_host,
+        user=env.questions if env.is_user_present else None,
+        given=env.manifest,
+    )
+    early = env.plugins.take_warnings() if env.plugins else ()
+    return ToolSetup(
+        executor=executor,
+        backend=backend,
+        permissions=permissions,
+        effects=effects,
+        warnings=(*backend.warnings, *early, *plugin_warnings, *_add_mcp_tools(env, executor)),
+        plugins=env.plugins,
+    )
 
 
-def build_reviewer(settings: Settings, client: "MeteredModel", scope: RunScope, request: str) -> Reviewer | None:
-    """Return the reviewer, if a model is set for it; raises ConfigError if the approval mode needs one."""
-    if not settings.reviewer_model:
-        if settings.approval_mode == "review":
-            raise ConfigError(NO_REVIEWER, "set reviewer_model, for example with --set reviewer_model=PROVIDER/NAME")
+def limit_settings(loaded: LoadedSettings, given: GivenManifest | None) -> Settings:
+    """Return the settings of a run under a manifest: no host, no cost beyond it, and no silent denials."""
+    settings = loaded.settings
+    if given is None:
+        return settings
+    limits = [limit for limit in (settings.max_budget_usd, given.manifest.max_usd) if limit is not None]
+    is_chosen = loaded.origins["on_approval"].layer != "default"
+    return replace(
+        settings,
+        allow_net=given.manifest.hosts,
+        max_budget_usd=min(limits) if limits else None,
+        on_approval=settings.on_approval if is_chosen else "fail",
+    )
+
+
+def plan_manifest(permissions: PlanPermissions, settings: Settings, model: str, steps: Sequence[PlanStep]) -> Manifest:
+    """Return the manifest of a plan: what its steps need, the keys, and a limit of the cost with room for retries."""
+    estimate = total_usd(steps)
+    limit = ceil(estimate * _COST_ROOM * 100) / 100 if estimate else None
+    secrets = secret_names(settings, model if any(step.type == "task" for step in steps) else "", steps)
+    return replace(
+        permissions.sheet(steps),
+        secrets=secrets,
+        max_usd=limit if settings.max_budget_usd is None else settings.max_budget_usd,
+    )
+
+
+def _add_mcp_tools(env: ToolEnvironment, executor: LocalToolExecutor) -> Sequence[str]:
+    """Add the tools of the offered MCP servers, and return the warnings; a user without any does not wait for it."""
+    has_own = env.settings.mcp != "never" and (config_dir(env.environ) / "mcp.json").exists()
+    if not env.mcp_servers and not has_own:
+        return ()
+    from agent.config.mcp_file import choose_servers
+
+    chosen = choose_servers(env.environ, env.mcp_servers, env.settings.mcp, env.requests)
+    if not chosen.servers:
+        return chosen.problems
+    from agent.mcp_setup import add_mcp_tools
+
+    return (*chosen.problems, *add_mcp_tools(env, executor, chosen.servers))
+
+
+def open_step_folders(
+    scope: RunScope,
+    environ: Mapping[str, str],
+    tools: ToolSetup,
+    dispatcher: Dispatcher,
+    checkpoints: Checkpoints | None,
+) -> "StepFolders | None":
+    """Return the worktrees of steps, if the run has one of its own."""
+    if scope.worktree is None:
         return None
-    from agent.execution.reviewer import ModelReviewer
+    from agent.workspace.step_worktrees import StepWorktrees
+    from agent.workspace.worktrees import Worktrees
 
-    return ModelReviewer(
-        client=client,
-        model=settings.reviewer_model,
-        request=request,
-        channel=scope.channel,
-        timeout_s=settings.reviewer_timeout_s,
-        redact=scope.redactor.redact,
-        earlier=scope.earlier_exchanges,
+    names = tuple(schema_name(schema) for schema in tools.executor.schemas())
+    return StepWorktrees(
+        worktrees=Worktrees(scope.data_dir, environ),
+        run=scope.worktree,
+        folder=scope.cwd,
+        tools_of=lambda step: names if (allowed := dispatcher.profile_of(step).allowed_tools) is None else allowed,
+        effect_of=tools.executor.effect_of,
+        runner=tools.backend.runner,
+        record=checkpoints.record_as if checkpoints else None,
+        warn=lambda message: scope.channel.emit(WarningRaised(message=message)),
     )
 
 
@@ -160,18 +281,23 @@ def _host_rules(settings: Settings) -> Sequence[Adjustment]:
 def _open_backend(env: ToolEnvironment) -> tuple[Backend, BackgroundJobs | None]:
     """Return the backend, and the background commands that it has kept from earlier runs."""
     if env.shared_backend is not None:
-        return env.shared_backend.open(env.settings.backend, _backend_options(env), env.secrets)
-    return build_backend(env.settings.backend, _backend_options(env)), None
+        return env.shared_backend.open(env.settings.backend, backend_options(env), env.secrets)
+    return build_backend(env.settings.backend, backend_options(env)), None
 
 
-def _backend_options(env: ToolEnvironment) -> BackendOptions:
-    scope = env.scope
+def backend_options(env: ToolEnvironment) -> BackendOptions:
+    """Return what the commands of a run may access."""
+    scope, worktree = env.scope, env.scope.worktree
+    if worktree:
+        # It is shown to commands from the start; the worktrees of steps are created in it later.
+        worktree.steps_dir.mkdir(mode=0o700, exist_ok=True)
     return BackendOptions(
         sandbox_type=env.settings.sandbox_type,
+        image=env.settings.docker_image,
         workspace=scope.cwd,
-        extra_dirs=scope.extra_dirs,
+        extra_dirs=(*scope.extra_dirs, *((worktree.steps_dir,) if worktree else ())),
         hidden=(scope.data_dir, config_dir(env.environ)),
-        outputs=(scope.folder.outputs, *((scope.git_dir,) if scope.git_dir else ())),
+        outputs=(scope.folder.outputs, *((worktree.common_git_dir,) if worktree else ())),
         environ=env.environ,
         allow_net=env.settings.allow_net,
         deny_net=env.settings.deny_net,
@@ -182,7 +308,7 @@ def _backend_options(env: ToolEnvironment) -> BackendOptions:
     )
 
 
-def _policy(env: ToolEnvironment) -> PolicyApprover:
+def _policy(env: ToolEnvironment, on_missing: Callable[[Manifest], None]) -> PolicyApprover:
     settings, folder = env.settings, env.scope.cwd
     return PolicyApprover(
         mode=settings.approval_mode,
@@ -192,10 +318,12 @@ def _policy(env: ToolEnvironment) -> PolicyApprover:
         user=env.questions if env.is_user_present else None,
         reviewer=env.reviewer,
         # What is done in a worktree is approved when it is merged.
-        asks_for_edits=not (env.scope.uses_session_workspace or env.scope.git_dir),
+        asks_for_edits=not (env.scope.uses_session_workspace or env.scope.worktree),
         limits_network=settings.backend != "host",
         only_reads=_only_reads,
         save_rules=lambda scope, rules: _save_rules(env, scope, rules),
+        manifest=env.manifest.manifest if env.manifest else None,
+        on_missing=on_missing,
     )
 
 
@@ -217,6 +345,7 @@ def _save_rules(env: ToolEnvironment, scope: Scope, rules: tuple[str, ...]) -> N
         env.warn(f"the rule was not saved: {error.message}")
 
 
-def _emit_attempt(env: ToolEnvironment, attempt: NetworkAttempt) -> None:
+def _emit_attempt(env: ToolEnvironment, attempt: NetworkAttempt) -> "asyncio.Future[None]":
+    """Log a connection; what goes over one that is allowed waits until that is on disk."""
     tried = NetworkAttempted(host=attempt.host, port=attempt.port, allowed=attempt.allowed, reason=attempt.reason)
-    env.scope.channel.emit(tried)
+    return env.scope.channel.emit_durable(tried)

@@ -4,7 +4,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from agent.sessions.checkpoints.checkpoints import Workspace
+from agent.sessions.checkpoints.command_window import Workspace
 from agent.sessions.checkpoints.keeper import CheckpointKeeper
 from bench.measure import BenchResult, milliseconds
 from tooling.contract.secrets import NoSecrets
@@ -27,9 +27,11 @@ def checkpoint() -> list[BenchResult]:
         keeper = CheckpointKeeper.create(workspace, NoSecrets())
         unchanged = [_look(keeper) for _ in range(LOOKS)]
         changed = [_change_and_look(keeper, workspace.cwd / "d1" / "1.py", number) for number in range(LOOKS)]
+        resumed = [_pause_and_resume(keeper, workspace) for _ in range(LOOKS)]
         keeper.close()
     return [
         milliseconds(f"save {FILES} files (processor time)", 400, saves),
+        milliseconds("next request at the prompt, nothing changed", 2, resumed),
         milliseconds("look after a command that changed nothing", 2, unchanged),
         milliseconds("look after a command that changed a file", 20, changed),
     ]
@@ -39,6 +41,13 @@ def _save(workspace: Workspace) -> float:
     started = time.process_time()
     CheckpointKeeper.create(workspace, NoSecrets()).close()
     return time.process_time() - started
+
+
+def _pause_and_resume(keeper: CheckpointKeeper, workspace: Workspace) -> float:
+    started = time.perf_counter()
+    keeper.pause()
+    assert keeper.resume(workspace)
+    return time.perf_counter() - started
 
 
 def _look(keeper: CheckpointKeeper) -> float:

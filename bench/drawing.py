@@ -6,7 +6,8 @@ import time
 from pathlib import Path
 
 from agent.config.user_dirs import os_environ
-from agent.protocol.events import Envelope, Event, MessageAdded, PlanUpdated, RunStarted, StepStarted
+from agent.protocol.envelope import Envelope
+from agent.protocol.events import Event, MessageAdded, PlanUpdated, RunStarted, StepStarted
 from agent.vocabulary.plan import PlanStep
 from cli.repl.commands.builtin import COMMANDS
 from cli.repl.repl import Repl

@@ -8,9 +8,9 @@ from statistics import median
 
 from agent.execution.graph.step_cache import KeySource, cache_key
 from agent.protocol.codec import to_line
+from agent.protocol.envelope import Envelope
 from agent.protocol.events import (
     CallMade,
-    Envelope,
     Event,
     MessageAdded,
     PlanUpdated,
@@ -31,7 +31,6 @@ from tests.provider.threaded import ThreadedProvider
 
 EVENTS = 10_000
 STEPS = 49
-TURNS = (EVENTS // STEPS - 3) // 3
 OUTPUT = "a line of output that a command wrote\n" * 20
 ROUNDS = 9
 RUN, MODEL, REQUEST = "run-20250101120000-abcdef", "openai/bench-model", "do what the benchmark asks"
@@ -43,7 +42,7 @@ def resume() -> list[BenchResult]:
         home = Home(Path(name), provider, planning="always")
         saved = Path(name, "saved")
         folder = SessionStore(_make_data_dir(Path(name))).open("long")
-        count = _write_interrupted_session(folder)
+        count = write_interrupted_session(folder)
         folder.root.rename(saved)
 
         def resumed() -> float:
@@ -76,22 +75,23 @@ def _make_data_dir(home: Path) -> Path:
     return data
 
 
-def _write_interrupted_session(folder: SessionFolder) -> int:
+def write_interrupted_session(folder: SessionFolder, *, events: int = EVENTS) -> int:
     """Write a session whose only run was killed in its last step, and return the number of its events."""
     steps = tuple(PlanStep(id=f"s{n}", title=f"Step {n}", instruction=f"Do part {n}") for n in range(STEPS + 1))
     results = StepResultStore(folder.steps)
     folder.steps.mkdir(mode=0o700)
-    events: list[tuple[str | None, Event]] = [*_first_events(folder, steps)]
+    turns = (events // STEPS - 3) // 3
+    logged: list[tuple[str | None, Event]] = [*_first_events(folder, steps)]
     for step in steps[:-1]:
         key = cache_key(KeySource(lineage=RUN, model=MODEL, request=REQUEST), step, ExecutorProfile(), ())
         response = ExecutorResponse(
             task_id=step.id, status="ok", summary="Done.", outputs=(StepOutput(type="text", content="Done."),)
         )
         results.path_for(key).write_bytes(encode_result(key, response))
-        events += [(step.id, event) for event in _step_events(step, TURNS)]
-        events.append((step.id, StepCompleted(status="ok", summary="Done.", key=key)))
-    events += [(steps[-1].id, event) for event in _step_events(steps[-1], 10)]
-    lines = [to_line(_envelope(folder, number, *event)) for number, event in enumerate(events, 1)]
+        logged += [(step.id, event) for event in _step_events(step, turns)]
+        logged.append((step.id, StepCompleted(status="ok", summary="Done.", key=key)))
+    logged += [(steps[-1].id, event) for event in _step_events(steps[-1], 10)]
+    lines = [to_line(_envelope(folder, number, *event)) for number, event in enumerate(logged, 1)]
     folder.events.write_bytes(b"".join(lines))
     return len(lines)
 

@@ -4,7 +4,8 @@ import os
 import time
 from collections.abc import Callable
 
-from agent.protocol.events import Envelope, Event, MessageAdded, PlanUpdated, RunStarted, StepStarted, ToolStarted
+from agent.protocol.envelope import Envelope
+from agent.protocol.events import Event, MessageAdded, PlanUpdated, RunStarted, StepStarted, ToolStarted
 from agent.vocabulary.plan import LEAD, PlanStep
 from bench.measure import BenchResult, ratio, sample_interleaved
 from cli.screen.colors import Paint

@@ -71,6 +71,41 @@ def first_request() -> list[BenchResult]:
     ]
 
 
+def mcp_servers() -> list[BenchResult]:
+    """Measure what twenty configured MCP servers add to the first request: in time, and in bytes of its body."""
+    entry = {"command": "no-such-server", "args": ["--verbose"], "env": {"TOKEN": "${NONE}"}}
+    servers = {"mcpServers": {f"server-{number}": entry for number in range(20)}}
+    plain: list[ProcessRun] = []
+    with_servers: list[ProcessRun] = []
+    with tempfile.TemporaryDirectory() as name, ThreadedProvider(otherwise=DIRECT_ANSWER) as provider:
+        home = Home(Path(name), provider)
+        file = Path(name, ".config", "agent", "mcp.json")
+        file.parent.mkdir(parents=True)
+
+        def measure(runs: list[ProcessRun], *, has_servers: bool) -> float:
+            file.unlink(missing_ok=True)
+            if has_servers:
+                file.write_text(json.dumps(servers))
+            runs.append(home.agent_run())
+            return runs[-1].until_first_request
+
+        samples, baselines = sample_interleaved(
+            REQUEST_ROUNDS, lambda: measure(with_servers, has_servers=True), lambda: measure(plain, has_servers=False)
+        )
+    added = [ours - theirs for ours, theirs in zip(sorted(samples), sorted(baselines), strict=True)]
+    sizes = [len(json.dumps(runs[-1].requests[0].body)) for runs in (with_servers, plain)]
+    return [
+        milliseconds("20 configured MCP servers: added to the first request", 20, added),
+        BenchResult(
+            what="20 configured MCP servers: added to its body",
+            measured=sizes[0] - sizes[1],
+            limit=0,
+            unit="",
+            detail="bytes, if the request names none of them",
+        ),
+    ]
+
+
 def _compare_to_bare_python(what: str, limit: float, flag: str) -> BenchResult:
     with tempfile.TemporaryDirectory() as name:
         home = Home(Path(name))

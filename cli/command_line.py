@@ -11,14 +11,13 @@ if TYPE_CHECKING:
     from cli.completion.command_tree import CommandNode
 
 # Commands of later versions: people find them in other agents, or have read of them.
-PLANNED = (
-    *("acp", "executor", "hooks", "logs", "mcp", "plugins", "questions", "schedules", "serve", "skills"),
-    *("stats", "task", "trust", "worker", "workspaces"),
-)
+PLANNED = ("executor", "questions", "schedules", "serve", "stats", "task", "worker", "workspaces")
 HELP_HINT = "`agent help` lists the commands"
 _HELP_FLAGS = ("-h", "--help")
 # Without a value the program chooses a name; the word after the flag is the task.
 _OPTIONAL_VALUE = "--worktree"
+# The same, unless the word after it is the name of such a file.
+_OPTIONAL_FILE, _FILE_SUFFIXES = "--manifest", (".toml", ".json")
 _ENDING_FLAGS = (*_HELP_FLAGS, "--version", "--install-completion", "--show-completion")
 
 
@@ -56,7 +55,8 @@ def check_values(arguments: Sequence[str], tree: "CommandNode") -> None:
         if word == "--":
             return
         flag, _, value = word.partition("=")
-        is_empty = "=" in word and flag in node.flags and not value.strip() and flag != _OPTIONAL_VALUE
+        may_be_empty = flag in (_OPTIONAL_VALUE, _OPTIONAL_FILE)
+        is_empty = "=" in word and flag in node.flags and not value.strip() and not may_be_empty
         parameter = node.flags.get(previous)
         if parameter and parameter.takes_value and not word.strip():
             flag, is_empty = previous, True
@@ -97,11 +97,23 @@ def _expand_prompt_flag(arguments: list[str]) -> list[str]:
         at = arguments.index(short)
         prompt, rest = arguments[at + 1 : at + 2], [*arguments[:at], *arguments[at + 2 :]]
         return _expand_prompt_flag(["run", *rest, *(["--", *prompt] if prompt else [])])
-    if first == "run":
+    if first == "plan":
+        return _expand_optional_file(arguments)
+    if first == "run" or first.startswith("-") or " " in first:
         end = arguments.index("--") if "--" in arguments else len(arguments)
-        return [f"{word}=" if word == _OPTIONAL_VALUE and at < end else word for at, word in enumerate(arguments)]
+        arguments = [f"{word}=" if word == _OPTIONAL_VALUE and at < end else word for at, word in enumerate(arguments)]
     # The shell may be omitted, but click has no options with an optional value.
     return [*arguments, ""] if arguments[-1:] in (["--install-completion"], ["--show-completion"]) else arguments
+
+
+def _expand_optional_file(arguments: list[str]) -> list[str]:
+    """Give `agent plan --manifest` an empty value if no file follows: click has no options with an optional value."""
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    following = [*arguments[1:], ""]
+    return [
+        f"{word}=" if word == _OPTIONAL_FILE and at < end and not following[at].endswith(_FILE_SUFFIXES) else word
+        for at, word in enumerate(arguments)
+    ]
 
 
 def _expand_help(arguments: list[str]) -> list[str]:

@@ -40,11 +40,11 @@ class ExternalPrograms:
         """Show a text in the user's pager."""
         self._run(_split_command(self._environ.get("PAGER") or _PAGER), text.encode("utf-8", "replace"), LESS="-R")
 
-    def edit(self, text: str) -> str:
+    def edit(self, text: str, *, name: str = "request.md") -> str:
         """Open a text in the user's editor and return the result."""
         editor = self._environ.get("VISUAL") or self._environ.get("EDITOR") or _EDITOR
         with TempDir() as folder:
-            path = folder / "request.md"
+            path = folder / name
             path.write_text(text, "utf-8", "replace")
             if self._run([*_split_command(editor), str(path)]):
                 raise editor_failed(editor)

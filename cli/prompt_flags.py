@@ -1,9 +1,9 @@
 """The flags that `agent` itself has in common with `agent run`; all of it loads for `agent --help`."""
 
 from pathlib import Path
-from typing import Annotated, get_args
+from typing import Annotated
 
-import typer
+from cli.options import Option, declared, option
 
 _APPROVAL_MODE = (
     "When to ask for approval: ask (commands and edits), auto-edit (commands only), never (deny instead), "
@@ -11,54 +11,54 @@ _APPROVAL_MODE = (
 )
 _PLANNING = "When to plan: auto (the model hands out steps if that pays), always (before every task) or never."
 
-Folder = Annotated[Path | None, typer.Option("-C", "--cd", metavar="DIR", help="Work in this folder.")]
+Folder = Annotated[Path | None, option("-C", "--cd", metavar="DIR", help="Work in this folder.")]
 Backend = Annotated[
-    str | None, typer.Option("--backend", metavar="BACKEND", help="Where commands run: sandbox or host.")
+    str | None, option("--backend", metavar="BACKEND", help="Where commands run: sandbox, host or docker.")
 ]
 AllowNet = Annotated[
     list[str] | None,
-    typer.Option("--allow-net", metavar="HOST", help="Let commands connect to this host (repeatable)."),
+    option("--allow-net", metavar="HOST", help="Let commands connect to this host (repeatable)."),
 ]
-Model = Annotated[
-    str | None, typer.Option("--model", metavar="MODEL", help="Model to use: PROVIDER/NAME or script:FILE.")
-]
+Model = Annotated[str | None, option("--model", metavar="MODEL", help="Model to use: PROVIDER/NAME or script:FILE.")]
 Reasoning = Annotated[
     str | None,
-    typer.Option(
-        "--reasoning", metavar="LEVEL", help="How much models reason before they answer: off, low, medium or high."
-    ),
+    option("--reasoning", metavar="LEVEL", help="How much models reason before they answer: off, low, medium or high."),
 ]
-Profile = Annotated[
-    str | None, typer.Option("--profile", metavar="NAME", help="Use this profile from your settings file.")
-]
-Planning = Annotated[str | None, typer.Option("--planning", metavar="WHEN", help=_PLANNING)]
+Profile = Annotated[str | None, option("--profile", metavar="NAME", help="Use this profile from your settings file.")]
+Planning = Annotated[str | None, option("--planning", metavar="WHEN", help=_PLANNING)]
 MaxBudget = Annotated[
-    float | None, typer.Option("--max-budget-usd", metavar="USD", help="Maximum cost of the run in US dollars.")
+    float | None, option("--max-budget-usd", metavar="USD", help="Maximum cost of the run in US dollars.")
 ]
-Mode = Annotated[str | None, typer.Option("--approval-mode", metavar="MODE", help=_APPROVAL_MODE)]
+Mode = Annotated[str | None, option("--approval-mode", metavar="MODE", help=_APPROVAL_MODE)]
 Allow = Annotated[
     list[str] | None,
-    typer.Option("--allow", metavar="PREFIX", help="Run commands that start like this without asking (repeatable)."),
+    option("--allow", metavar="PREFIX", help="Run commands that start like this without asking (repeatable)."),
 ]
 Deny = Annotated[
     list[str] | None,
-    typer.Option("--deny", metavar="PREFIX", help="Never run commands that start like this (repeatable)."),
+    option("--deny", metavar="PREFIX", help="Never run commands that start like this (repeatable)."),
 ]
 
-Version = Annotated[bool, typer.Option("--version", help="Show the version and exit.")]
+Worktree = Annotated[
+    str | None,
+    option(
+        "--worktree", metavar="[=NAME]", help="Work in a git worktree of its own, to be merged or discarded at the end."
+    ),
+]
+Version = Annotated[bool, option("--version", help="Show the version and exit.")]
 Install = Annotated[
     str | None,
-    typer.Option("--install-completion", metavar="[SHELL]", help="Install tab completion for bash, zsh or fish."),
+    option("--install-completion", metavar="[SHELL]", help="Install tab completion for bash, zsh or fish."),
 ]
-Show = Annotated[str | None, typer.Option("--show-completion", metavar="[SHELL]", help="Print the completion script.")]
-Last = Annotated[bool, typer.Option("-c", "--continue", help="Open the last session of the current folder.")]
-OpenSession = Annotated[str | None, typer.Option("-r", "--resume", metavar="SESSION", help="Open this session.")]
+Show = Annotated[str | None, option("--show-completion", metavar="[SHELL]", help="Print the completion script.")]
+Last = Annotated[bool, option("-c", "--continue", help="Open the last session of the current folder.")]
+OpenSession = Annotated[str | None, option("-r", "--resume", metavar="SESSION", help="Open this session.")]
 
 _WITH_VALUE = (
     Folder, Backend, AllowNet, Model, Reasoning, Profile, Planning, MaxBudget, Mode, Allow, Deny, Install, Show,
     OpenSession,
 )  # fmt: skip
-# The flags of `agent` itself that take the next word. In an annotation the first name is where a default would be.
+# The flags of `agent` itself that take the next word.
 VALUE_FLAGS = frozenset(
-    name for hint in _WITH_VALUE for name in (get_args(hint)[1].default, *get_args(hint)[1].param_decls)
+    name for hint in _WITH_VALUE if isinstance(mark := declared(hint), Option) for name in mark.names
 )

@@ -10,6 +10,8 @@ import pytest
 PACKAGES = {
     "bwrap": "bubblewrap",
     "curl": "curl",
+    "docker": "docker.io",
+    "dockerd": "docker.io",
     "fish": "fish",
     "gcc": "gcc",
     "git": "git",

@@ -3,12 +3,17 @@
 import contextlib
 import importlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 from tooling.contract.fast_dataclass import dataclass
 
 GROUP = "windlass.tools"
+HOOKS = "windlass.hooks"
+PLUGINS = "windlass.plugins"
+# Every group of ours begins with this; the files of other packages are not kept.
+_OURS = "windlass."
 _METADATA_SUFFIXES = (".dist-info", ".egg-info")
 
 
@@ -31,7 +36,30 @@ class EntryPoint:
 
 def entry_points(paths: Iterable[str], group: str = GROUP) -> Iterator[EntryPoint]:
     """Yield the entry points of a group in import path order; the first copy of a distribution wins."""
+    for distribution, text in _declarations(tuple(paths)):
+        yield from _parse_section(text, group, distribution)
+
+
+def plugin_folders(folder: Path) -> list[Path]:
+    """Return the folders of the user's own plugins, by name."""
+    try:
+        with os.scandir(folder) as entries:
+            names = [entry.name for entry in entries if entry.is_dir() and not entry.name.startswith((".", "_"))]
+    except OSError:
+        return []
+    return [folder / name for name in sorted(names)]
+
+
+def has_plugins(folder: Path, paths: Sequence[str]) -> bool:
+    """Return whether there is anything to load: in the user's folder or in an installed package."""
+    return bool(plugin_folders(folder)) or any(True for group in (PLUGINS, GROUP) for _ in entry_points(paths, group))
+
+
+@cache
+def _declarations(paths: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """Return the entry points file of every distribution that has some of ours; read once per process."""
     seen: set[str] = set()
+    found: list[tuple[str, str]] = []
     for folder in paths:
         for name in _metadata_folders(folder):
             distribution = name.partition("-")[0].removesuffix(".egg-info").lower()
@@ -39,8 +67,9 @@ def entry_points(paths: Iterable[str], group: str = GROUP) -> Iterator[EntryPoin
                 continue
             seen.add(distribution)
             text = _read_text(Path(folder, name, "entry_points.txt"))
-            if group in text:
-                yield from _parse_section(text, group, distribution)
+            if _OURS in text:
+                found.append((distribution, text))
+    return tuple(found)
 
 
 def _metadata_folders(folder: str) -> list[str]:

@@ -6,13 +6,20 @@ import hashlib
 import itertools
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tooling.contract.context import ExecCtx
+from tooling.contract.interceptor import Interceptor, PendingCall
 from tooling.contract.result import FileChange, ToolMeta, ToolResult
 from tooling.output import MIN_OUTPUT_CHARS, TrimLengths, sanitize_output, trim_output
-from tooling.safety.secrets.redact import Redactor
+from tooling.safety.secrets.redact import MASK, Redactor
+
+SECRET_WRITTEN = "{path} now contains what looks like a secret: {names}"
+_UNNAMED = "a value without a name"
+# The name before a value: KEY=…, "key": "…", key: …, Authorization: Bearer …
+_LABEL = re.compile(r"([A-Za-z_][\w.-]*)[\"']?\s*(?:[:=]|=>|:=)\s*(?:Bearer\s+|Basic\s+)?[\"'`]?$")
+
 
 _UNSAFE_IN_NAME = r"[^A-Za-z0-9_.-]+"
 _MAX_PART_CHARS = 48
@@ -146,3 +153,38 @@ def _write_text(path: Path, text: str) -> None:
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     with os.fdopen(fd, "w", encoding="utf-8", newline="") as file:
         file.write(text)
+
+
+class SecretNotice(Interceptor):
+    """Warns the user when a file gets a secret that was not in it before."""
+
+    def __init__(self, warn: Callable[[str], None]) -> None:
+        self._warn = warn
+
+    async def after(self, call: PendingCall, result: ToolResult) -> ToolResult:
+        """Look at the changes, in which secrets are masked already."""
+        for change in result.meta.changes:
+            if names := tuple(dict.fromkeys(new_secrets(change))):
+                self._warn(SECRET_WRITTEN.format(path=change.path, names=", ".join(names)))
+        return result
+
+
+def new_secrets(change: FileChange) -> Iterator[str]:
+    """Yield the names of the secrets that a change adds, one for each."""
+    lines = change.diff.splitlines()
+    before = [name for line in lines if _is_of(line, "-") for name in _names(line)]
+    for name in (name for line in lines if _is_of(line, "+") for name in _names(line)):
+        if name in before:
+            before.remove(name)
+        else:
+            yield name
+
+
+def _is_of(line: str, sign: str) -> bool:
+    return line.startswith(sign) and not line.startswith(sign * 3)
+
+
+def _names(line: str) -> Iterator[str]:
+    for found in re.finditer(re.escape(MASK), line):
+        label = _LABEL.search(line[1 : found.start()])
+        yield label[1] if label else _UNNAMED

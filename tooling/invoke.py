@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tooling.contract.context import ExecCtx
 from tooling.contract.interceptor import Interceptor, PendingCall
-from tooling.contract.json_codec import DecodeError, JsonObject, decode, did_you_mean
+from tooling.contract.json_codec import DecodeError, JsonObject, did_you_mean
 from tooling.contract.result import (
     BAD_ARGUMENTS,
     CANCELLED,
@@ -49,7 +49,7 @@ class Invoker:
         """Turn everything that can go wrong into a result."""
         name = tool.spec.name
         try:
-            params = decode(tool.params, _without_nulls(args, tool.spec))
+            params = tool.parse_arguments(_without_nulls(args, tool.spec))
             return await self._run(PendingCall(tool=tool, params=params, action=tool.action(params, ctx), ctx=ctx))
         except DecodeError as error:
             return error_result(
@@ -70,7 +70,7 @@ class Invoker:
             return error_result("Cancelled.", exit_code=CANCELLED, status="cancelled")
         if ctx.on_start is not None:
             await ctx.on_start()
-        result = await _run_in_time(call)
+        result = await _run_tool(call)
         for interceptor in reversed(self._interceptors):
             result = await interceptor.after(call, result)
         return result
@@ -78,6 +78,17 @@ class Invoker:
     def _unknown_tool(self, name: str, ctx: ExecCtx) -> str:
         names = [known for known in self._registry.names if ctx.may_use(known)]
         return f"There is no tool {name!r}{did_you_mean(name, names) or '.'} {_list_available(names)}"
+
+
+async def _run_tool(call: PendingCall) -> ToolResult:
+    """Run the tool; what it raises is a result, so that interceptors learn how every call ended."""
+    try:
+        return await _run_in_time(call)
+    except ToolError as error:
+        return error_result(str(error), exit_code=error.exit_code, status=error.status)
+    except Exception as error:  # noqa: BLE001 (the edge: whatever a tool raises becomes a result)
+        name = call.tool.spec.name
+        return error_result(f"{name} failed: {type(error).__name__}: {error}", exit_code=TOOL_RAISED)
 
 
 async def _run_in_time(call: PendingCall) -> ToolResult:

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
+from tooling.approvals.script_content import script_digests
 from tooling.contract.action import (
     REVIEWER,
     USER,
@@ -19,9 +20,12 @@ from tooling.contract.interceptor import Interceptor, PendingCall
 from tooling.contract.result import REFUSED, CallStatus, ToolResult, error_result
 
 # Reading, asking and taking notes need no approval unless the judge says so.
-_NEEDS_APPROVAL = ("write", "execute", "web", "remember", "forget")
+_NEEDS_APPROVAL = ("write", "execute", "web", "remember", "forget", "external")
 ALWAYS_ASKS = "{tool} always needs approval"
 MAY_NOT_ASK = "It needs approval, and nobody is asked for this call."
+SCRIPT_CHANGED = "a file that it runs has changed since it was approved"
+SCRIPT_KEEPS_CHANGING = "Not run: a file that it runs changed again each time it was approved."
+_MAX_QUESTIONS = 3
 EDITED_COMMAND = "The user changed the command to: {command}"
 
 
@@ -71,13 +75,22 @@ class PermissionInterceptor(Interceptor):
             return error_result(MAY_NOT_ASK, exit_code=REFUSED, status="denied", rule=verdict.rule)
         if verdict.decision is Decision.ALLOW and action.effect not in _NEEDS_APPROVAL:
             return None
-        if self._ready is not None and action.effect != "web":
+        if self._ready is not None and action.effect not in ("web", "external"):
             await self._ready()
-        answer = await self._approver.approve(action, verdict, ctx)
-        if answer.decision == "allow":
+        for _ in range(_MAX_QUESTIONS):
+            approved = script_digests(verdict.scripts) if verdict.decision is Decision.ASK else None
+            answer = await self._approver.approve(action, verdict, ctx)
+            if answer.decision != "allow":
+                break
             # The user may take long to answer: the action may mean something else by now.
             again = self.verdict(action, ctx, always_asks=always_asks)
-            return blocked_result(again) if again.decision > verdict.decision else answer
+            if again.decision > verdict.decision:
+                return blocked_result(again)
+            if approved is None or script_digests(again.scripts) == approved:
+                return answer
+            verdict = replace(again, decision=Decision.ASK, reasons=(*again.reasons, SCRIPT_CHANGED))
+        else:
+            return error_result(SCRIPT_KEEPS_CHANGING, exit_code=REFUSED, status="denied", rule=verdict.rule)
         refused: CallStatus = "denied" if answer.is_failure else "error"
         status: CallStatus = "deferred" if answer.decision == "defer" else refused
         message = _denial_message(answer, verdict)
@@ -91,7 +104,7 @@ class PermissionInterceptor(Interceptor):
     async def before(self, call: PendingCall) -> ToolResult | None:
         """Judge the call, ask for approval if needed, and apply the user's edit of the command."""
         always_asks = call.tool.spec.requires_approval
-        call.verdict = self.verdict(call.action, call.ctx, always_asks=always_asks)
+        call.verdict = _with_wishes(self.verdict(call.action, call.ctx, always_asks=always_asks), call)
         answer = await self.authorize(call.action, call.verdict, call.ctx, always_asks=always_asks)
         if isinstance(answer, ToolResult):
             return answer
@@ -109,10 +122,22 @@ class PermissionInterceptor(Interceptor):
 
     async def after(self, call: PendingCall, result: ToolResult) -> ToolResult:
         """Tell the model if the user edited the command."""
+        if call.approval is not None and call.approval.by not in (USER, REVIEWER):
+            result = replace(result, meta=replace(result.meta, allowed_by=call.approval.by))
         if call.approval is None or call.approval.command is None:
             return result
         note = EDITED_COMMAND.format(command=call.approval.command)
         return replace(result, content=f"{note}\n{result.content}")
+
+
+def _with_wishes(verdict: Verdict, call: PendingCall) -> Verdict:
+    """Return the verdict with what earlier interceptors want: that the user is asked, or not any more."""
+    if verdict.decision is Decision.BLOCK:
+        return verdict
+    if call.must_ask:
+        reasons = (*verdict.reasons, call.must_ask)
+        return replace(verdict, decision=Decision.ASK, reasons=reasons, rule=verdict.rule or "hook", must_ask=True)
+    return replace(verdict, approved_by=call.approved_by) if call.approved_by else verdict
 
 
 def blocked_result(verdict: Verdict) -> ToolResult:

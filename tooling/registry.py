@@ -1,10 +1,8 @@
-"""The registry of tools: the built-in ones, plus plugins from installed packages."""
+"""The registry of tools: the built-in ones, plus those of plugins."""
 
-import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 
-from tooling.contract.tool import AnyTool, Tool, ToolCommand, ToolServices, ToolSpec
-from tooling.entry_points import EntryPoint, entry_points
+from tooling.contract.tool import AnyTool, ToolCommand, ToolServices, ToolSpec
 from tooling.tools.apply_patch import ApplyPatch
 from tooling.tools.ask_user import AskUser
 from tooling.tools.delete_file import DeleteFile
@@ -19,6 +17,7 @@ from tooling.tools.read_file import ReadFile
 from tooling.tools.run_command import RunCommand
 from tooling.tools.search_text import SearchText
 from tooling.tools.search_web import SearchWeb
+from tooling.tools.send_file import SendFile
 from tooling.tools.write_file import WriteFile
 
 TOOLS: tuple[type[AnyTool], ...] = (
@@ -36,6 +35,7 @@ TOOLS: tuple[type[AnyTool], ...] = (
     ManageTasks,
     ManageJobs,
     MemoryTool,
+    SendFile,
     AskUser,
 )
 
@@ -51,13 +51,17 @@ class ToolRegistry:
 
     def __init__(self, tools: Iterable[AnyTool] = ()) -> None:
         self._tools: dict[str, AnyTool] = {}
+        self._unlisted: set[str] = set()
         for tool in tools:
             self.register(tool)
 
-    def register(self, tool: AnyTool) -> None:
-        """Add a tool; raise RegistrationError if its name, schema or commands are invalid or already taken."""
+    def register(self, tool: AnyTool, *, is_listed: bool = True) -> None:
+        """Add a tool; raise RegistrationError if its name, schema or commands are invalid or already taken.
+
+        A tool that is not listed can be called, but the model does not get its schema.
+        """
         spec = getattr(tool, "spec", None)
-        if not isinstance(spec, ToolSpec) or not _is_valid_name(spec.name):
+        if not isinstance(spec, ToolSpec) or not is_valid_name(spec.name):
             raise RegistrationError(f"{type(tool).__name__} has no spec with a valid name")
         if spec.parameters.get("type") != "object":
             raise RegistrationError(f"{spec.name}: the parameters are not an object schema")
@@ -65,11 +69,13 @@ class ToolRegistry:
             raise RegistrationError(f"{spec.name}: {NAME_TAKEN}")
         self._check_commands(tool)
         self._tools[spec.name] = tool
+        if not is_listed:
+            self._unlisted.add(spec.name)
 
     def _check_commands(self, tool: AnyTool) -> None:
         taken = {command.name for known in self for command in known.commands}
         for command in tool.commands:
-            if not isinstance(command, ToolCommand) or not _is_valid_name(command.name) or not command.help:
+            if not isinstance(command, ToolCommand) or not is_valid_name(command.name) or not command.help:
                 raise RegistrationError(f"{tool.spec.name}: the command {command!r} has no valid name or no help")
             if command.name in taken:
                 raise RegistrationError(f"{tool.spec.name}: a command /{command.name} already exists")
@@ -87,33 +93,29 @@ class ToolRegistry:
 
     def schemas(self) -> list[Mapping[str, object]]:
         """Return the function schemas for the model."""
-        return [tool.spec.to_openai_tool() for tool in self]
+        return [tool.spec.to_openai_tool() for tool in self if tool.spec.name not in self._unlisted]
 
 
-def _is_valid_name(name: str) -> bool:
-    """Whether every provider accepts this as a function name."""
+def is_valid_name(name: str) -> bool:
+    """Return whether every provider accepts this as a function name."""
     return 0 < len(name) <= 64 and name.isascii() and name.replace("_", "a").replace("-", "a").isalnum()
 
 
 def load_tools(
-    services: ToolServices, *, paths: Sequence[str] | None = None, only_offered: bool = True
+    services: ToolServices, plugin_tools: Iterable[type[AnyTool]] = (), *, only_offered: bool = True
 ) -> tuple[ToolRegistry, tuple[str, ...]]:
-    """Build the registry and return it with warnings; a plugin that fails to load becomes a warning.
+    """Build the registry and return it with warnings; a tool of a plugin that fails becomes a warning.
 
     With `only_offered`, built-in tools that these services cannot support are left out.
     """
     registry = ToolRegistry(tool(services) for tool in TOOLS if not only_offered or tool.is_offered(services))
-    points = entry_points(sys.path if paths is None else paths)
-    warnings = [problem for point in points if (problem := _add_plugin(registry, point, services))]
+    warnings = [problem for tool in plugin_tools if (problem := _add_plugin_tool(registry, tool, services))]
     return registry, tuple(warnings)
 
 
-def _add_plugin(registry: ToolRegistry, point: EntryPoint, services: ToolServices) -> str | None:
+def _add_plugin_tool(registry: ToolRegistry, tool: type[AnyTool], services: ToolServices) -> str | None:
     try:
-        plugin = point.load()
-        if not (isinstance(plugin, type) and issubclass(plugin, Tool)):
-            raise RegistrationError("it is not a Tool class")
-        registry.register(plugin(services))
+        registry.register(tool(services))
     except Exception as error:  # noqa: BLE001 (a plugin may raise anything; the others must still load)
-        return f"skipped tool plugin {point.name} of {point.distribution}: {type(error).__name__}: {error}"
+        return f"skipped the tool {tool.__name__} of a plugin: {type(error).__name__}: {error}"
     return None

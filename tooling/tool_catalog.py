@@ -1,10 +1,12 @@
 """The catalog of tools and plugins, for listing and completion; it cannot run them."""
 
+from collections.abc import Iterable
+
 from tooling.contract.command import CommandOutput, CommandRequest
 from tooling.contract.context import ExecCtx
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.question import Question
-from tooling.contract.tool import ToolCommand, ToolServices, ToolSpec
+from tooling.contract.tool import AnyTool, ToolCommand, ToolServices, ToolSpec
 from tooling.jobs import BackgroundJobs
 from tooling.registry import load_tools
 
@@ -36,14 +38,14 @@ class _UnusedPorts:
         raise AssertionError("the catalog cannot run tools")
 
 
-def load_catalog() -> ToolCatalog:
-    """Load the specs of all tools and plugins, including tools that a run would not offer."""
+def load_catalog(plugin_tools: Iterable[type[AnyTool]] = (), problems: Iterable[str] = ()) -> ToolCatalog:
+    """Load the specs of all tools and those of plugins, including tools that a run would not offer."""
     ports = _UnusedPorts()
     services = ToolServices(runner=ports, asker=ports, jobs=BackgroundJobs(ports))
-    registry, warnings = load_tools(services, only_offered=False)
+    registry, warnings = load_tools(services, plugin_tools, only_offered=False)
     return ToolCatalog(
         specs=tuple(tool.spec for tool in registry),
-        warnings=warnings,
+        warnings=(*problems, *warnings),
         commands=tuple(
             CatalogCommand(tool=tool.spec.name, command=command) for tool in registry for command in tool.commands
         ),

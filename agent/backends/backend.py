@@ -8,7 +8,7 @@ from agent.vocabulary.errors import SandboxError
 from tooling.contract.action import Adjustment
 from tooling.contract.command import CommandRunner
 from tooling.contract.fast_dataclass import dataclass
-from tooling.web.network_attempt import NetworkAttempt
+from tooling.web.network_attempt import OnAttempt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,7 +16,7 @@ class BackendOptions:
     """The folders and hosts that commands of a run may access, and callbacks for events.
 
     `hidden` are Windlass's own folders, which stay invisible even inside a visible folder, except for `outputs`, the
-    full outputs of commands, which they can read. `on_sandbox_error` is called
+    full outputs of commands, which they can read. `image` is that of containers. `on_sandbox_error` is called
     if the backend cannot be used, `on_attempt` for every host a command tries to reach.
     """
 
@@ -28,8 +28,9 @@ class BackendOptions:
     allow_net: tuple[str, ...] = ()
     deny_net: tuple[str, ...] = ()
     sandbox_type: str = "auto"
+    image: str = ""
     socket_dir: Path = Path("/nonexistent")
-    on_attempt: Callable[[NetworkAttempt], None] = lambda attempt: None
+    on_attempt: OnAttempt = lambda attempt: None
     warn: Callable[[str], None] = lambda message: None
     on_sandbox_error: Callable[[SandboxError], None] = lambda error: None
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from agent.backends.backend import Backend, BackendOptions
 from agent.backends.process.environment import clean_environment
-from agent.backends.process.host_process import HostProcess
+from agent.backends.process.host_process import HostProcess, stdin_of
 from agent.backends.process.output_capture import OutputCollector
 from agent.backends.process.run_process import GRACE_S, run_process
 from tooling.contract.command import CommandOutput, CommandRequest
@@ -27,7 +27,7 @@ class HostCommandRunner:
 
     def _launch(self, request: CommandRequest, sinks: Sequence[OutputCollector]) -> HostProcess:
         env = {**self._environment, **request.env}
-        process = HostProcess.start(request.argv, cwd=request.cwd, env=env, sinks=sinks)
+        process = HostProcess.start(request.argv, cwd=request.cwd, env=env, sinks=sinks, stdin=stdin_of(request))
         # A child that left the process group and holds none of our pipes is found only by scanning all processes.
         process.should_kill_orphans = True
         return process

@@ -1,7 +1,7 @@
 """A backend that outlives one run: at the prompt, files in /tmp and background commands stay until the session ends."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Awaitable, Iterable
 from dataclasses import replace
 
 from agent.backends.backend import Backend, BackendOptions
@@ -72,10 +72,9 @@ class SharedBackend:
         self._closing.add(closing)
         closing.add_done_callback(self._closing.discard)
 
-    def _on_attempt(self, attempt: NetworkAttempt) -> None:
+    def _on_attempt(self, attempt: NetworkAttempt) -> Awaitable[None] | None:
         # A background command may try to reach a host between two runs.
-        if self._run is not None:
-            self._run.on_attempt(attempt)
+        return None if self._run is None else self._run.on_attempt(attempt)
 
     def _warn(self, message: str) -> None:
         if self._run is not None:

@@ -10,6 +10,7 @@ from agent.backends.backend import Backend, BackendOptions
 BACKENDS: Mapping[str, str] = {
     "sandbox": "agent.backends.sandbox.lazy_runner",
     "host": "agent.backends.host",
+    "docker": "agent.backends.docker.lazy_runner",
 }
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast, get_origin
 
 from agent.config.origin import KeyPath, Origin, SettingValue
-from agent.config.user_file import PROFILES, has_references, parse_toml, parse_user_file, read_text, split_key
+from agent.config.user_file import PROFILE_TABLES, has_references, parse_toml, parse_user_file, read_text, split_key
 from agent.config.values import find_setting, flatten, validate
-from agent.vocabulary.errors import ConfigError
+from agent.vocabulary.errors import ConfigError, InputError
 from tooling.files.atomic_write import write_atomic
 
 if TYPE_CHECKING:
@@ -21,6 +21,9 @@ EDIT_BY_HAND = "edit the file yourself: this command cannot change a key written
 def set_value(path: Path, key: str, text: str) -> None:
     """Write `key = text` to the settings file at `path`; `none` removes the key, so its default applies."""
     keys = split_key(key)
+    if any(0xD800 <= ord(char) <= 0xDFFF for char in f"{key}{text}"):
+        # Bytes of the command line that are no UTF-8 arrive as lone surrogates.
+        raise InputError("the value is not UTF-8 text")
     value = _parse_value(keys, text)
     before = read_text(path) or ""
     newline = "\r\n" if "\r\n" in before else "\n"
@@ -51,7 +54,7 @@ def edit_text(text: str, keys: KeyPath, value: object) -> str:
 
 
 def _parse_value(keys: KeyPath, text: str) -> object:
-    inner = keys[2:] if keys[0] == PROFILES and len(keys) > 2 else keys
+    inner = keys[2:] if keys[0] in PROFILE_TABLES and len(keys) > 2 else keys
     if text.strip().lower() == _UNSET and (spec := find_setting(inner)) and not _is_table(spec.kind):
         return None
     if has_references(inner, text) and find_setting(inner):

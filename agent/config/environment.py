@@ -40,6 +40,29 @@ PROVIDER_VARIABLES: Mapping[str, KeyPath] = {
     **SEARCH_VARIABLES,
 }
 
+# Variables that many programs use; a value that means nothing here is ignored. DEBUG is the weaker one.
+_LOG_LEVELS: Mapping[str, Mapping[str, str]] = {
+    "DEBUG": dict.fromkeys(("1", "true", "yes", "on"), "debug"),
+    "LOG_LEVEL": {
+        "trace": "debug",
+        "debug": "debug",
+        "info": "info",
+        "warn": "warning",
+        "warning": "warning",
+        "error": "error",
+        "critical": "error",
+        "fatal": "error",
+        "off": "off",
+    },
+}
+
+
+def is_shared_place(setting: str, environ: Mapping[str, str]) -> bool:
+    """Return whether others use this place, too: as set, or because CI runs us."""
+    if setting != "auto":
+        return setting == "yes"
+    return environ.get("CI", "").lower() not in ("", "0", "false", "no")
+
 
 def key_variables(provider: str) -> tuple[str, ...]:
     """Return the variables that hold a provider's API key, the preferred one first."""
@@ -50,12 +73,20 @@ def read_environment(
     environ: Mapping[str, str], layer: Literal["environment", ".env"] = "environment"
 ) -> tuple[SettingValue, ...]:
     """Return the settings given by variables; an empty variable counts as unset."""
-    return tuple(
+    own = (
         value
         for name, path in _known_variables()
         if environ.get(name)
         for value in _read_variable(name, path, environ[name].strip(), layer)
     )
+    return (*_read_log_level(environ, layer), *own)
+
+
+def _read_log_level(environ: Mapping[str, str], layer: Literal["environment", ".env"]) -> Iterator[SettingValue]:
+    for name, levels in _LOG_LEVELS.items():
+        if level := levels.get(environ.get(name, "").strip().lower()):
+            origin = Origin(layer=layer, where=name)
+            yield SettingValue(path=("log_level",), value=level, origin=origin, source=f"{layer} {name}", is_text=True)
 
 
 def check_unknown_variables(

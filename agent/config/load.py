@@ -1,7 +1,7 @@
 """Settings in layers: defaults < user file < profile < .env < environment < flags, each value with its origin."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from agent.config.environment import (
     read_environment,
 )
 from agent.config.origin import DEFAULT, KeyPath, Origin, SettingValue
+from agent.config.profiles import BUILTIN_PROFILES, builtin_values, step_profile_values
 from agent.config.secrets import collect_secrets
 from agent.config.settings import MODEL_SETTINGS, Settings
 from agent.config.user_dirs import config_dir as user_config_dir
@@ -81,8 +82,8 @@ def _existing_rules(name: str, below: Mapping[KeyPath, SettingValue], given: Seq
 
 # A bare run ignores everything that users and projects leave behind, unless a flag says otherwise.
 _BARE_OVERRIDES = tuple(
-    SettingValue(path=(name,), value=False, origin=Origin(layer="flag", where="--bare"), source="flag --bare")
-    for name in ("memory", "project_notes")
+    SettingValue(path=(name,), value=value, origin=Origin(layer="flag", where="--bare"), source="flag --bare")
+    for name, value in (("memory", False), ("project_notes", False), ("mcp", "never"))
 )
 _PROVIDERS = frozenset(path[1] for path in PROVIDER_VARIABLES.values() if path[0] == "keys")
 _OPENAI_BASE = ("api_bases", "openai")
@@ -90,12 +91,16 @@ _OPENAI_BASE = ("api_bases", "openai")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedSettings:
-    """The settings of a run, the origin of each, warnings, and the texts to redact."""
+    """The settings of a run, the origin of each, warnings, and the texts to redact.
+
+    `is_bare` means that what the user has set up was ignored.
+    """
 
     settings: Settings
     origins: Mapping[str, Origin]
     warnings: tuple[str, ...]
     secrets: tuple[str, ...]
+    is_bare: bool = False
 
 
 def load_settings(
@@ -122,7 +127,7 @@ def load_settings(
         *check_unknown_variables(environ, strict=strict),
         *check_unknown_variables(env_file.variables, strict=strict, source=str(folder / ENV_FILE)),
     )
-    from_file = expand((*file.values, *chosen), variables)
+    from_file = expand((*_step_profiles(file, variables), *file.values, *chosen), variables)
     merged = _by_path((*from_file, *read_environment(added, ".env"), *read_environment(environ)))
     if bare:
         merged |= _by_path(_BARE_OVERRIDES)
@@ -135,27 +140,38 @@ def load_settings(
         origins=_origins(merged),
         warnings=warnings,
         secrets=collect_secrets(settings, variables),
+        is_bare=bare,
     )
 
 
 def _profile_values(
     file: UserFile, path: Path, environ: Mapping[str, str], profile: str | None, *, bare: bool
 ) -> tuple[SettingValue, ...]:
-    if bare:
-        if profile:
-            raise UsageError("--profile needs the settings file, which --bare ignores")
-        return ()
-    name = profile or environ.get("AGENT_PROFILE")
+    name = profile or ("" if bare else environ.get("AGENT_PROFILE"))
     if not name:
         return ()
+    if name not in file.profiles and name in BUILTIN_PROFILES:
+        return builtin_values(name)
+    if bare:
+        raise UsageError("--profile needs the settings file, which --bare ignores")
     if name not in file.profiles:
         source, wrong = ("--profile", UsageError) if profile else ("environment AGENT_PROFILE", ConfigError)
-        known = ", ".join(file.profiles) or "none"
+        known = [*file.profiles, *BUILTIN_PROFILES]
         raise wrong(
-            f"{source}: unknown profile {name}{did_you_mean(name, list(file.profiles))}",
-            f"{path} has these profiles: {known}; add one as a table [{PROFILES}.{name}]",
+            f"{source}: unknown profile {name}{did_you_mean(name, known)}",
+            f"known are {', '.join(dict.fromkeys(known))}; add one to {path} as a table [{PROFILES}.{name}]",
         )
     return file.profiles[name]
+
+
+def _step_profiles(file: UserFile, variables: Mapping[str, str]) -> Iterator[SettingValue]:
+    """Yield the profiles of the file as profiles of steps; one with an unset variable fails only when selected."""
+    for value in step_profile_values(file.profiles):
+        if not value.has_references:
+            yield value
+            continue
+        with suppress(ConfigError):
+            yield from expand((value,), variables)
 
 
 def _by_path(values: Sequence[SettingValue]) -> dict[KeyPath, SettingValue]:

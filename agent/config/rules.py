@@ -15,6 +15,7 @@ from agent.config.values import unflatten
 from agent.vocabulary.errors import InputError
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import decode
+from tooling.files.open_regular import open_fd
 
 Effect: TypeAlias = Literal["allow", "deny"]
 
@@ -77,7 +78,7 @@ def _set_rule(config: Path, rule: CommandRule, *, is_present: bool) -> bool:
 def _locked(config: Path) -> Iterator[None]:
     """Hold the lock that keeps concurrent changes of the rules from overwriting each other."""
     config.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    fd = os.open(config.parent / ".rules.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fd = open_fd(config.parent / ".rules.lock", os.O_RDWR | os.O_CREAT)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
         yield

@@ -13,8 +13,10 @@ WebReader: TypeAlias = Literal["off", "fallback", "always"]
 Vision: TypeAlias = Literal["auto", "yes", "no"]
 Reasoning: TypeAlias = Literal["off", "low", "medium", "high"]
 SandboxType: TypeAlias = Literal["auto", "bubblewrap", "landlock"]
+LogLevel: TypeAlias = Literal["debug", "info", "warning", "error", "off"]
 # The settings that name a model.
 MODEL_SETTINGS = ("model", "planner_model", "composer_model", "reviewer_model")
+McpOffer: TypeAlias = Literal["named", "always", "never"]
 ApprovalMode: TypeAlias = Literal["ask", "auto-edit", "never", "yolo", "plan", "review"]
 
 
@@ -53,6 +55,10 @@ class ProfileSettings:
     """A named set of permissions and limits for steps."""
 
     allowed_tools: Annotated[tuple[str, ...] | None, "tools that steps may use; all if unset"] = None
+    read_only: Annotated[bool, "like `read_only`, for steps with this profile"] = False
+    model: Annotated[str, "model of the steps; `model` if unset"] = ""
+    instructions: Annotated[str, "what to tell every step with this profile"] = ""
+    max_turns: Annotated[int | None, "like `max_turns`, for steps with this profile", _COUNT] = None
     timeout_s: Annotated[float, "time limit for one attempt of a step", _POSITIVE] = 600.0
     max_retries: Annotated[int | None, "like `max_retries`, for steps with this profile", Limits(ge=0)] = None
 
@@ -102,15 +108,23 @@ class Settings:
     connect_timeout_s: Annotated[float, "time limit for connecting to the provider", _POSITIVE] = 10.0
     first_byte_timeout_s: Annotated[float, "time limit for the first byte of a reply", _POSITIVE] = 120.0
     chunk_timeout_s: Annotated[float, "time limit between two chunks of a reply", _POSITIVE] = 60.0
+    reply_timeout_s: Annotated[float, "time limit for a complete reply, including retries", _POSITIVE] = 900.0
     max_retries: Annotated[
         int | None,
         "at most this many retries of a request or step after a transient failure; if unset, depends on the failure",
         Limits(ge=0),
     ] = None
-    backend: Annotated[Literal["sandbox", "host"], "where commands run"] = "sandbox"
+    backend: Annotated[Literal["sandbox", "host", "docker"], "where commands run"] = "sandbox"
+    docker_image: Annotated[str, "the image of containers, with bash and python3"] = "windlass-commands"
     sandbox_type: Annotated[SandboxType, "auto is bubblewrap, or Landlock where that is not installed"] = "auto"
     allow_net: Annotated[tuple[str, ...], "hosts that commands and web tools may reach; .example.org is a domain"] = ()
     deny_net: Annotated[tuple[str, ...], "hosts that commands and web tools may never reach"] = ()
+    tools: Annotated[tuple[str, ...] | None, "tools that a run may use; all if unset"] = None
+    read_only: Annotated[bool, "change nothing, and run only commands that just read"] = False
+    instructions: Annotated[str, "what to tell the model with every request"] = ""
+    shared: Annotated[
+        Literal["auto", "yes", "no"], "whether others use this place, too; auto: in CI. Stricter command rules apply"
+    ] = "auto"
     approval_mode: Annotated[ApprovalMode, "when to ask for approval"] = "ask"
     on_approval: Annotated[
         Literal["deny", "defer", "fail"], "what to do when approval is needed and there is no terminal"
@@ -120,9 +134,12 @@ class Settings:
     projects: Annotated[Mapping[str, ProjectRules], "rules by folder"] = field(default_factory=dict)
     approval_timeout_s: Annotated[float, "time after which an unanswered approval is denied", _POSITIVE] = 600.0
     reviewer_timeout_s: Annotated[float, "time limit for the opinion of `reviewer_model`", _POSITIVE] = 30.0
+    mcp: Annotated[
+        McpOffer, "when the model gets the tools of your MCP servers: if the request names a server, always, or never"
+    ] = "named"
     concurrency: Annotated[int, "maximum steps running at the same time", _COUNT] = 32
     max_steps: Annotated[int, "maximum steps in a plan", _COUNT] = 50
-    max_turns: Annotated[int, "maximum model turns in a step", _COUNT] = 50
+    max_turns: Annotated[int, "maximum model turns in a step", _COUNT] = 100
     planning: Annotated[
         PlanningMode, "plan when the model finds that it pays (auto), before every task (always), or never"
     ] = "auto"
@@ -156,6 +173,13 @@ class Settings:
     memory_max_kb: Annotated[int, "a larger memory is compacted at the end of a run", _COUNT] = 32
     memory_compact_target_kb: Annotated[int, "size of the memory after compaction", _COUNT] = 24
     memory_timeout_s: Annotated[float, "time limit for deciding what to remember from a run", _POSITIVE] = 10.0
+    hooks: Annotated[tuple[str, ...], "hook classes of yours, each as module:Class"] = ()
+    hook_env: Annotated[tuple[str, ...], "variables that hook commands get besides harmless ones"] = ()
+    callback_url: Annotated[str, "URL that the events of a run are posted to"] = ""
+    callback_token: Annotated[str, "bearer token for `callback_url`"] = ""
+    otel_endpoint: Annotated[str, "OTLP receiver of traces, metrics and logs, such as http://localhost:4318"] = ""
+    otel_content: Annotated[bool, "export the texts of replies, and arguments and results of tool calls"] = False
+    log_level: Annotated[LogLevel, "what is written to the log file; `agent logs` shows it"] = "info"
     project_notes: Annotated[bool, "read the workspace's AGENTS.md and CLAUDE.md as data"] = True
     search_order: Annotated[tuple[SearchProvider, ...], "search providers to use, in this order"] = SEARCH_ORDER
     search_fanout: Annotated[
@@ -173,6 +197,10 @@ class Settings:
         "auto"
     )
     terminal_title: Annotated[bool, "whether the interactive prompt sets the title of the terminal's window"] = True
+    plugins: Annotated[Mapping[str, Mapping[str, object]], "settings of plugins by name; enabled = false skips one"] = (
+        field(default_factory=dict)
+    )
+    claude_skills: Annotated[bool, "also use the skills in ~/.claude/skills"] = False
     step_profiles: Annotated[Mapping[str, ProfileSettings], "named permissions and limits for steps"] = field(
         default_factory=dict
     )

@@ -1,6 +1,7 @@
 """Folders of settings and data; the only module that reads the process environment."""
 
 import os
+import stat
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +13,8 @@ _APP = "agent"
 _DATA_VARIABLES = ("AGENT_SANDBOX", "AGENT_SANDBOX_ROOT")
 # They say where everything else is read from, so they cannot be set there.
 FOLDER_VARIABLES = ("AGENT_CONFIG_DIR", *_DATA_VARIABLES)
+# The files of a folder that may define hooks; they are used only if the user has trusted them.
+PROJECT_HOOK_FILES = (".windlass/hooks.json", ".claude/settings.json", ".claude/settings.local.json")
 NO_CURRENT_FOLDER = "the current folder no longer exists"
 # Annotated because mypy treats sys.platform as a constant and reports other platforms as unreachable.
 _PLATFORM: str = sys.platform
@@ -47,6 +50,25 @@ def config_file(environ: Mapping[str, str]) -> Path:
     return config_dir(environ) / "config.toml"
 
 
+def hooks_file(environ: Mapping[str, str]) -> Path:
+    """Return the path of the user's hook commands, which may not exist."""
+    return config_dir(environ) / "hooks.json"
+
+
+def callback_spool(data: Path) -> Path:
+    """Return the folder of callbacks that are still to be delivered, which may not exist."""
+    return data / "callbacks"
+
+
+def has_spooled_callbacks(data: Path) -> bool:
+    """Return whether callbacks of earlier runs are still to be delivered."""
+    try:
+        with os.scandir(callback_spool(data)) as entries:
+            return any(entry.name.endswith(".json") for entry in entries)
+    except OSError:
+        return False
+
+
 def data_dir(environ: Mapping[str, str]) -> Path:
     """Return the folder of sessions and memory; create it if missing, accessible to this user only."""
     folder = data_path(environ)
@@ -57,7 +79,22 @@ def data_dir(environ: Mapping[str, str]) -> Path:
             f"cannot create the data folder {folder}: {error.strerror}",
             "set AGENT_SANDBOX to a folder you can write to",
         ) from error
+    check_data_folder(folder)
     return folder
+
+
+def check_data_folder(folder: Path) -> None:
+    """Raise ConfigError for a data folder in which another user could plant sessions, memory or settings."""
+    try:
+        found = folder.stat()
+    except OSError:
+        return
+    if found.st_uid != os.geteuid():
+        raise ConfigError(
+            f"the data folder {folder} belongs to another user", "set AGENT_SANDBOX to a folder of your own"
+        )
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise ConfigError(f"other users can write to the data folder {folder}", f"chmod go-w '{folder}'")
 
 
 def data_path(environ: Mapping[str, str]) -> Path:
@@ -74,6 +111,24 @@ def data_path(environ: Mapping[str, str]) -> Path:
 def data_variable(environ: Mapping[str, str]) -> str:
     """Return the variable that chooses the data folder; empty if none does."""
     return next(filter(environ.get, _DATA_VARIABLES), "")
+
+
+def own_folders(environ: Mapping[str, str]) -> tuple[Path, ...]:
+    """Return the folders of data and settings, which no tool and no command may touch; they may not exist."""
+    return (data_path(environ), config_dir(environ))
+
+
+def user_homes(environ: Mapping[str, str]) -> tuple[Path, ...]:
+    """Return the home folder that the environment names and the one of the user's account, resolved."""
+    import pwd
+
+    named = Path(environ.get("HOME") or "/")
+    try:
+        account = Path(pwd.getpwuid(os.getuid()).pw_dir)
+    except KeyError:
+        account = named
+    found = (path.resolve() for path in (named, account) if path.is_absolute())
+    return tuple(dict.fromkeys(path for path in found if len(path.parts) > 1))
 
 
 def _xdg(environ: Mapping[str, str], variable: str, below_home: str) -> Path:

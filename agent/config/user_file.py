@@ -11,8 +11,13 @@ from agent.config.values import flatten, setting_specs, validate
 from agent.vocabulary.errors import ConfigError
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import did_you_mean
+from tooling.files.open_regular import read_regular
 
-PROFILES = "profile"
+PROFILES = "profiles"
+# The second is the name of the table in 0.1.
+PROFILE_TABLES = (PROFILES, "profile")
+# No settings file is nearly as large; a larger one is something else.
+MAX_FILE_BYTES = 4_000_000
 # Rules are commands: `${VAR}` in them is the shell's.
 _COMMANDS = ("allow", "deny", "projects")
 
@@ -54,10 +59,8 @@ def is_readable_by_others(path: Path) -> bool:
 
 def read_text(path: Path) -> str | None:
     """Return the text of a settings file, None if there is none, or raise ConfigError."""
-    if path.is_fifo():
-        raise ConfigError(f"cannot read {path}: it is a named pipe")
     try:
-        return path.read_bytes().decode()
+        return read_regular(path, limit=MAX_FILE_BYTES).decode()
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
@@ -68,15 +71,16 @@ def read_text(path: Path) -> str | None:
 def parse_user_file(text: str, path: Path) -> UserFile:
     """Parse and validate the text of a settings file; errors name `path`."""
     table = parse_toml(text, path)
-    named = table.pop(PROFILES, {})
-    if not isinstance(named, Mapping):
-        raise ConfigError(f"{path}: {PROFILES}: expected tables such as [{PROFILES}.work]")
     lines = _lines_by_key(text)
     profiles: dict[str, tuple[SettingValue, ...]] = {}
-    for name, values in named.items():
-        if not isinstance(values, Mapping):
-            raise ConfigError(f"{path}: {PROFILES}.{name}: expected a table [{PROFILES}.{name}]")
-        profiles[name] = _read_table(values, path, lines, profile=name)
+    for key in reversed(PROFILE_TABLES):
+        named = table.pop(key, {})
+        if not isinstance(named, Mapping):
+            raise ConfigError(f"{path}: {key}: expected tables such as [{PROFILES}.work]")
+        for name, values in named.items():
+            if not isinstance(values, Mapping):
+                raise ConfigError(f"{path}: {key}.{name}: expected a table [{key}.{name}]")
+            profiles[name] = _read_table(values, path, lines, profile=(key, name))
     return UserFile(values=_read_table(table, path, lines), profiles=profiles)
 
 
@@ -92,16 +96,15 @@ def parse_toml(text: str, path: Path) -> dict[str, object]:
 
 
 def _read_table(
-    table: Mapping[str, object], path: Path, lines: Mapping[KeyPath, int], *, profile: str = ""
+    table: Mapping[str, object], path: Path, lines: Mapping[KeyPath, int], *, profile: KeyPath = ()
 ) -> tuple[SettingValue, ...]:
     layer: LayerName = "profile" if profile else "file"
-    above = (PROFILES, profile) if profile else ()
     found = []
     for key, value in flatten(table).items():
-        line = _find_line((*above, *key), lines)
+        line = _find_line((*profile, *key), lines)
         suffix = f":{line}" if line else ""
         where = f"{path.name}{suffix}"
-        origin = Origin(layer=layer, where=f"{profile} ({where})" if profile else where)
+        origin = Origin(layer=layer, where=f"{profile[1]} ({where})" if profile else where)
         _check_known(key[0], f"{path}{suffix}", is_profile=bool(profile))
         setting = SettingValue(path=key, value=value, origin=origin, source=f"{path}{suffix}")
         # Variables are replaced when the value is used: one that is not set must not break other profiles.
@@ -117,7 +120,7 @@ def has_references(path: KeyPath, value: object) -> bool:
 
 
 def _check_known(name: str, source: str, *, is_profile: bool) -> None:
-    known = [*setting_specs(), *(() if is_profile else (PROFILES,))]
+    known = [*setting_specs(), *(() if is_profile else PROFILE_TABLES)]
     if name not in known:
         raise ConfigError(f"{source}: unknown setting {name}{did_you_mean(name, known)}")
 

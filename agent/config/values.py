@@ -14,7 +14,7 @@ from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import DecodeError, decode, did_you_mean
 
 NOT_A_URL = "expected a URL starting with http:// or https://"
-_URL_SETTINGS: tuple[KeyPath, ...] = (("api_base",), ("web_reader_url",))
+_URL_SETTINGS: tuple[KeyPath, ...] = (("api_base",), ("web_reader_url",), ("callback_url",))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,20 +4,24 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from agent.backends.sandbox.types import find_program
 from agent.config.load import load_settings
+from agent.config.mcp_file import user_servers
 from agent.config.settings import Settings
 from agent.config.user_dirs import config_file, data_dir
 from agent.model.faults import ModelFault
 from agent.model.local_server import find_local_server
 from agent.model.providers import resolve
+from agent.plugins.find import load_full_catalog
 from agent.tool_setup import web_settings
 from agent.vocabulary.errors import AgentError, SandboxError
 from tooling.contract.fast_dataclass import dataclass
 from tooling.files.temp_dir import TempDir
-from tooling.tool_catalog import load_catalog
+from tooling.mcp.servers import INSTALL, MISSING_EXTRA
 from tooling.web.search.providers import configured_providers, setup_hint
 
 State: TypeAlias = Literal["ok", "note", "problem"]
@@ -26,7 +30,6 @@ _PROGRAMS: dict[str, tuple[State, str]] = {
     "git": ("note", "needed to work with repositories"),
     "rg": ("note", "searching is slower without ripgrep"),
     "bwrap": ("note", "bubblewrap is the stronger sandbox; without it Landlock is used"),
-    "docker": ("note", "only needed for the docker backend"),
 }
 
 
@@ -46,10 +49,20 @@ async def run_checks(environ: Mapping[str, str]) -> list[CheckResult]:
     results.append(_check_data_dir(environ))
     results += [_check_program(name) for name in _PROGRAMS]
     results += await _check_sandbox(environ)
-    catalog = load_catalog()
+    results.append(await _check_docker(environ))
+    results += _check_mcp(environ)
+    catalog = load_full_catalog(environ, _settings_or_default(environ))
     results.append(CheckResult(name="tools", state="ok", detail=", ".join(spec.name for spec in catalog.specs)))
     results += [CheckResult(name="plugin", state="problem", detail=warning) for warning in catalog.warnings]
     return results
+
+
+def _settings_or_default(environ: Mapping[str, str]) -> Settings:
+    """Return the settings; the defaults if they are invalid, which another check reports."""
+    try:
+        return load_settings(environ=environ).settings
+    except AgentError:
+        return Settings()
 
 
 async def _check_model(environ: Mapping[str, str]) -> list[CheckResult]:
@@ -126,9 +139,48 @@ async def _check_sandbox(environ: Mapping[str, str]) -> list[CheckResult]:
     return [passed, *gaps]
 
 
+async def _check_docker(environ: Mapping[str, str]) -> CheckResult:
+    """Tell which engine `--backend docker` would use, and whether it has the image."""
+    from agent.backends.docker.engine import Engine, find_socket
+
+    settings = _settings_or_default(environ)
+    # Without an engine, only a run that wants one has a problem.
+    missing: State = "problem" if settings.backend == "docker" else "note"
+    try:
+        engine = Engine(find_socket(environ))
+    except SandboxError as error:
+        return CheckResult(name="docker", state=missing, detail=f"{error.message}; {error.hint}")
+    try:
+        info = await engine.connect()
+        await engine.find_image(settings.docker_image)
+    except SandboxError as error:
+        return CheckResult(name="docker", state=missing, detail=f"{error.message}; {error.hint}")
+    finally:
+        await engine.close()
+    kind = "rootless" if info.is_rootless else "not rootless"
+    detail = f"engine {info.version} ({kind}) at {engine.socket}, image {settings.docker_image}"
+    return CheckResult(name="docker", state="ok", detail=detail)
+
+
+def _check_mcp(environ: Mapping[str, str]) -> list[CheckResult]:
+    """Name the configured servers; `agent mcp test` starts them."""
+    try:
+        file = user_servers(environ)
+    except AgentError as error:
+        return [CheckResult(name="mcp", state="problem", detail=error.message)]
+    found = [CheckResult(name="mcp", state="problem", detail=problem) for problem in file.problems]
+    if not file.servers:
+        return found
+    if find_spec("mcp") is None:
+        return [*found, CheckResult(name="mcp", state="problem", detail=f"{MISSING_EXTRA}: {INSTALL}")]
+    names = ", ".join(server.name for server in file.servers)
+    return [*found, CheckResult(name="mcp", state="ok", detail=f"{names}; `agent mcp test` starts them")]
+
+
 def _check_program(name: str) -> CheckResult:
-    path = shutil.which(name)
+    # The sandbox does not search PATH for its own program.
+    path = find_program(name) if name == "bwrap" else shutil.which(name)
     if path:
-        return CheckResult(name=name, state="ok", detail=path)
+        return CheckResult(name=name, state="ok", detail=str(path))
     state, why = _PROGRAMS[name]
     return CheckResult(name=name, state=state, detail=f"not found: {why}")

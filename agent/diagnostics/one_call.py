@@ -1,7 +1,9 @@
 """One tool call exactly as a model would make it: for users and scripts, without a model or a session."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
+from agent.plugins.find import find_plugins, open_plugins
 from agent.tool_setup import ToolEnvironment, build_tools
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.result import CallStatus, ToolResult
@@ -23,7 +25,9 @@ class CommandResult:
 
 async def call_tool(tool: str, arguments: Mapping[str, object], env: ToolEnvironment) -> ToolResult:
     """Call one tool with the same checks, approvals and sandbox as in a run."""
-    tools = build_tools(env)
+    loaded = find_plugins(env.environ, env.settings)
+    plugins = await open_plugins(loaded, env.settings, env.scope, env.questions)
+    tools = build_tools(replace(env, plugins=plugins))
     for warning in tools.warnings:
         env.warn(warning)
     try:

@@ -8,6 +8,7 @@ from agent.config.rules import CommandRule, rules_in_folder
 from agent.config.settings import Settings
 from tooling.approvals.policy import Mode, PolicyApprover
 from tooling.approvals.rule_text import covers_command
+from tooling.approvals.script_content import script_digests
 from tooling.contract.action import Action, ApprovalAnswer, Decision, Verdict
 from tooling.contract.fast_dataclass import dataclass
 
@@ -52,9 +53,10 @@ def _decisive_rules(
         if answer.decision == "deny":
             is_decisive = rule.effect == "deny" and rule.words == answer.rule
         else:
-            commands = verdict.commands_to_approve
+            digests = script_digests(verdict.scripts)
             is_decisive = rule.effect == "allow" and (
-                rule.words == action.subject.strip() or any(covers_command(rule.words, each) for each in commands)
+                rule.words == action.subject.strip()
+                or any(covers_command(rule.words, each, digests.get(each, "")) for each in verdict.commands_to_approve)
             )
         if is_decisive:
             yield rule

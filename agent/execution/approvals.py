@@ -11,6 +11,7 @@ from agent.protocol.channel import Channel
 from agent.protocol.commands import Answer, AnswerQuestion, Detach, ResolveApproval
 from agent.protocol.events import ApprovalRequested, ApprovalResolved, QuestionAnswered, QuestionAsked
 from tooling.approvals.rule_text import suggest_rules
+from tooling.approvals.script_content import script_digests
 from tooling.contract.action import REVIEWER, USER, Action, ApprovalAnswer, Approver, Verdict
 from tooling.contract.context import ExecCtx
 from tooling.contract.question import Question
@@ -28,6 +29,7 @@ class PendingQuestions:
         self._timeout_s = timeout_s
         self._is_user_present = is_present
         self._pending: dict[str, asyncio.Future[Answer | Detach]] = {}
+        self._texts: dict[str, str] = {}
         self._waited: dict[str, float] = {}
         self._waiting_since: dict[str, list[float]] = {}
         self._on_wait_start: Callable[[str], None] = lambda step_id: None
@@ -41,6 +43,11 @@ class PendingQuestions:
         """Return how long a step has waited for the user; its own clock stops meanwhile."""
         since = self._waiting_since.get(step_id)
         return self._waited.get(step_id, 0.0) + (time.monotonic() - since[0] if since else 0.0)
+
+    @property
+    def pending_texts(self) -> tuple[str, ...]:
+        """The questions and actions that wait for an answer, oldest first."""
+        return tuple(self._texts[answer_id] for answer_id in self._pending)
 
     def resolve(self, command: Answer) -> bool:
         """Deliver an answer; False if nothing is waiting for it any more."""
@@ -63,7 +70,7 @@ class PendingQuestions:
         """Ask a question; None if no user is present."""
         question_id = f"q-{secrets.token_hex(4)}"
         asked = QuestionAsked(question_id=question_id, question=question.text, options=question.options)
-        waiting = self._add_pending(question_id) if self._is_user_present else None
+        waiting = self._add_pending(question_id, question.text) if self._is_user_present else None
         await self._channel.publish(asked, step_id=ctx.step_id, attempt=ctx.attempt)
         command: Answer | Detach | None = None
         if waiting:
@@ -76,12 +83,17 @@ class PendingQuestions:
 
     async def approve(self, action: Action, verdict: Verdict, ctx: ExecCtx) -> ApprovalAnswer:
         """Publish the exact action, wait for the decision, publish it."""
-        requested = approval_requested(action, verdict, ctx)
-        waiting = self._add_pending(requested.approval_id)
-        await self._channel.publish(requested, step_id=ctx.step_id, attempt=ctx.attempt)
         with self._count_waiting(ctx.step_id):
-            answer = await self._wait_for_decision(requested.approval_id, waiting)
-        await self._channel.publish(approval_resolved(requested, answer), step_id=ctx.step_id, attempt=ctx.attempt)
+            return await self.request(approval_requested(action, verdict, ctx), ctx.step_id, ctx.attempt)
+
+    async def request(
+        self, requested: ApprovalRequested, step_id: str | None = None, attempt: int | None = None
+    ) -> ApprovalAnswer:
+        """Publish a request, wait for the decision, publish it; without a step it is about the whole plan."""
+        waiting = self._add_pending(requested.approval_id, requested.command)
+        await self._channel.publish(requested, step_id=step_id, attempt=attempt)
+        answer = await self._wait_for_decision(requested.approval_id, waiting)
+        await self._channel.publish(approval_resolved(requested, answer), step_id=step_id, attempt=attempt)
         return answer
 
     @contextmanager
@@ -118,10 +130,11 @@ class PendingQuestions:
             command=command.command,
         )
 
-    def _add_pending(self, answer_id: str) -> asyncio.Future[Answer | Detach]:
+    def _add_pending(self, answer_id: str, text: str) -> asyncio.Future[Answer | Detach]:
         waiting: asyncio.Future[Answer | Detach] = asyncio.get_running_loop().create_future()
         if self._is_user_present:
             self._pending[answer_id] = waiting
+            self._texts[answer_id] = text
         else:
             waiting.set_result(Detach())
         return waiting
@@ -188,5 +201,5 @@ def approval_resolved(requested: ApprovalRequested, answer: ApprovalAnswer) -> A
 def _suggested_rule(action: Action, verdict: Verdict) -> str:
     """Return the rule that would make asking unnecessary; none for actions that are always asked."""
     if action.effect in ("execute", "web"):
-        return ", ".join(suggest_rules(verdict.commands_to_approve))
+        return ", ".join(suggest_rules(verdict.commands_to_approve, script_digests(verdict.scripts)))
     return "" if action.effect == "forget" else action.tool

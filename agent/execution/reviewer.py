@@ -11,7 +11,8 @@ from agent.model.metered_client import MeteredModel
 from agent.model.port import ModelRequest
 from agent.prompts.load import load_prompt
 from agent.protocol.channel import Channel, Subscription
-from agent.protocol.events import Envelope, MessageAdded, ToolCompleted, ToolStarted, WarningRaised
+from agent.protocol.envelope import Envelope
+from agent.protocol.events import MessageAdded, ToolCompleted, ToolStarted, WarningRaised
 from agent.vocabulary.message import Message
 from tooling.contract.action import Action, Opinion, Verdict
 from tooling.contract.context import ExecCtx

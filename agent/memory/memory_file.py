@@ -16,6 +16,8 @@ from tooling.files.open_regular import open_fd, read_regular
 
 MEMORY_FILE = "MEMORY.md"
 MAX_BACKUPS = 10
+# Far more than fits into any request; a larger file was not written by a memory.
+MAX_BYTES = 4_000_000
 _BACKUPS = "memory-backups"
 _LOCK = ".memory.lock"
 
@@ -42,7 +44,7 @@ class MemoryFile:
     def read(self) -> str:
         """Return the text; invalid UTF-8 survives a round trip."""
         try:
-            return read_regular(self.path).decode("utf-8", "surrogateescape")
+            return read_regular(self.path, limit=MAX_BYTES).decode("utf-8", "surrogateescape")
         except FileNotFoundError:
             return ""
 
@@ -114,6 +116,7 @@ class MemoryFile:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         fd = open_fd(self._folder / _LOCK, os.O_RDWR | os.O_CREAT)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX)

@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Mapping
-from email.utils import parsedate_to_datetime
 from time import time
 
 from agent.model.faults import FaultKind, ModelFault
@@ -27,6 +26,9 @@ _UNKNOWN_MODEL = re.compile(
     r"model_not_found|model\b.{0,80}(not found|not exist|decommissioned)|not_found_error.{0,40}model:"
     r"|not a valid model|no such model|unknown model|invalid model\b|no endpoints found for",
     re.IGNORECASE,
+)
+_FILTERED = re.compile(
+    r"content_filter|content_policy_violation|content management policy|ResponsibleAIPolicyViolation", re.IGNORECASE
 )
 _BLIND = re.compile(
     r"(image|vision|multimodal)\b.{0,60}(not support|unsupported|not (available|enabled|allowed))"
@@ -95,6 +97,8 @@ def _classify(status: int, text: str) -> FaultKind:
         return "quota"
     if status in (400, 413, 422, 500) and _OVERFLOW.search(text):
         return "overflow"
+    if status in (400, 403, 422) and _FILTERED.search(text):
+        return "filtered"
     if status in (400, 404, 415, 422, 500) and _BLIND.search(text):
         return "blind"
     if status in (400, 404, 422) and _UNKNOWN_MODEL.search(text):
@@ -111,7 +115,7 @@ def _error_status(error: object) -> int:
         code = error.get(name)
         if isinstance(code, str) and code in _STATUS_BY_CODE:
             return _STATUS_BY_CODE[code]
-        if isinstance(code, int) or (isinstance(code, str) and code.isdigit()):
+        if isinstance(code, int) or (isinstance(code, str) and re.fullmatch(r"[0-9]{3}", code)):
             return int(code)
     return 500
 
@@ -144,11 +148,15 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
     after = headers.get("retry-after", "").strip()
     if _is_number(after):
         return float(after)
+    # The package takes long to import, and nearly all servers send seconds.
+    from email.utils import parsedate_to_datetime
+
     try:
         return max(0.0, parsedate_to_datetime(after).timestamp() - time()) if after else None
-    except ValueError:
+    except (ValueError, OverflowError, TypeError):
+        # A date that no calendar has, or one outside of what this machine can represent.
         return None
 
 
 def _is_number(text: str) -> bool:
-    return re.fullmatch(r"\d+(\.\d+)?", text.strip()) is not None
+    return re.fullmatch(r"[0-9]{1,15}(\.[0-9]{1,15})?", text.strip()) is not None

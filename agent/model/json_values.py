@@ -2,6 +2,9 @@
 
 from collections.abc import Mapping
 
+# More than any model can count; a larger number, or an infinite one, is a mistake of the server.
+MAX_COUNT = 10**12
+
 
 def object_at(data: Mapping[str, object], key: str) -> Mapping[str, object]:
     """Return the object at `key`, or an empty one."""
@@ -22,6 +25,6 @@ def text_at(data: Mapping[str, object], key: str) -> str:
 
 
 def count_at(data: Mapping[str, object], key: str) -> int:
-    """Return the non-negative number at `key` as an integer, or zero."""
+    """Return the non-negative number at `key` as an integer, or zero if it cannot be one."""
     value = data.get(key)
-    return int(value) if isinstance(value, (int, float)) and value == value and value >= 0 else 0
+    return int(value) if isinstance(value, (int, float)) and 0 <= value <= MAX_COUNT else 0

@@ -8,7 +8,7 @@ from agent.model.faults import FaultKind, ModelFault
 
 _BY_NAME: dict[str, FaultKind] = {
     "ContextWindowExceededError": "overflow",
-    "ContentPolicyViolationError": "refused",
+    "ContentPolicyViolationError": "filtered",
     "RejectedRequestError": "refused",
     "UnsupportedParamsError": "refused",
     "PaymentRequiredError": "quota",

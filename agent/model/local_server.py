@@ -5,13 +5,15 @@ import json
 from collections.abc import Sequence
 from typing import NoReturn
 
+from agent.model.faults import ModelFault
+from agent.model.http.exchange import fetch
 from agent.model.json_values import objects_at, text_at
 from agent.vocabulary.errors import ModelSetupError
 from tooling.contract.fast_dataclass import dataclass
 
 HOST = "127.0.0.1"
 PROBE_TIMEOUT_S = 0.4
-_MAX_BODY_BYTES = 4_000_000
+_OK = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,11 +75,10 @@ def raise_no_model() -> NoReturn:
 
 async def _probe(server: LocalServer, limit_s: float) -> LocalModel | None:
     try:
-        async with asyncio.timeout(limit_s):
-            body = await _get(server.port, server.path)
-        data: object = json.loads(body)
+        status, body = await fetch(f"http://{HOST}:{server.port}{server.path}", {}, {}, limit_s)
+        data: object = json.loads(body) if status == _OK else None
     # Anything may listen on these ports; only the expected response is a model server.
-    except (OSError, EOFError, ValueError, RecursionError, asyncio.LimitOverrunError):
+    except (ModelFault, ValueError, RecursionError):
         return None
     listed = objects_at(data, server.list_key) if isinstance(data, dict) else []
     names = [name for item in listed if (name := text_at(item, server.name_key)) and "embed" not in name]
@@ -86,27 +87,3 @@ async def _probe(server: LocalServer, limit_s: float) -> LocalModel | None:
     return LocalModel(
         model=f"{server.provider}/{names[0]}", api_base=f"http://{HOST}:{server.port}/v1", provider=server.provider
     )
-
-
-async def _get(port: int, path: str) -> bytes:
-    reader, writer = await asyncio.open_connection(HOST, port)
-    try:
-        writer.write(f"GET {path} HTTP/1.1\r\nHost: {HOST}:{port}\r\nConnection: close\r\n\r\n".encode())
-        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
-        return await _body(reader, head) if head.split(" ", 2)[1] == "200" else b""
-    except IndexError:
-        return b""
-    finally:
-        writer.close()
-
-
-async def _body(reader: asyncio.StreamReader, head: str) -> bytes:
-    headers = dict(line.split(": ", 1) for line in head.split("\r\n") if ": " in line)
-    if "content-length" in headers:
-        return await reader.readexactly(min(int(headers["content-length"]), _MAX_BODY_BYTES))
-    if "chunked" not in headers.get("transfer-encoding", ""):
-        return await reader.read(_MAX_BODY_BYTES)
-    body = b""
-    while (size := int((await reader.readline()).split(b";")[0], 16)) and len(body) < _MAX_BODY_BYTES:
-        body += (await reader.readexactly(size + 2))[:-2]
-    return body

@@ -5,17 +5,21 @@ from contextlib import aclosing
 from dataclasses import replace
 
 from agent.model.budget import Budget, Reservation, estimate_tokens
+from agent.model.faults import ModelFault
 from agent.model.port import (
+    CUT_OFF,
     CostFunction,
     ModelClient,
     ModelReply,
     ModelRequest,
     StreamItem,
     StreamRestarted,
+    TextDelta,
     closing_stream,
 )
 from agent.protocol.channel import Channel
 from agent.protocol.events import BudgetSpent
+from agent.vocabulary.message import CONTINUE_PROMPT, Message
 from agent.vocabulary.usage import Usage
 
 _CHARS_PER_TOKEN = 4
@@ -95,3 +99,32 @@ class MeteredModel:
             max_budget_usd=budget.max_budget_usd,
         )
         self._channel.emit(spent, step_id=step_id)
+
+
+async def stream_whole(client: MeteredModel, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
+    """Yield a reply like `MeteredModel.stream`, but a text that is cut off at its length limit is continued once.
+
+    Raises ModelFault of the kind `cut_off` if that is not enough; what had arrived has been yielded by then.
+    """
+    beginning = ""
+    while True:
+        reply: ModelReply | None = None
+        async with aclosing(client.stream(request)) as items:
+            async for item in items:
+                if isinstance(item, ModelReply):
+                    reply = item
+                    continue
+                yield item
+                if isinstance(item, StreamRestarted) and beginning:
+                    yield TextDelta(text=beginning)
+        assert reply is not None
+        text = beginning + reply.message.content
+        if reply.finish_reason != CUT_OFF:
+            yield replace(reply, message=replace(reply.message, content=text))
+            return
+        if beginning:
+            raise ModelFault("cut_off")
+        beginning = text
+        said = replace(reply.message, reasoning="", reasoning_signature=None)
+        ask = Message(role="user", content=CONTINUE_PROMPT)
+        request = replace(request, messages=(*request.messages, said, ask))

@@ -1,19 +1,19 @@
 """Whether a name is a model: by its form, by the providers and models known here, and by asking its server."""
 
-import asyncio
 from pathlib import Path
 
 from agent.config.environment import key_variables
 from agent.config.settings import Settings
+from agent.config.user_dirs import os_environ
 from agent.model.faults import FAULTS, ModelFault
+from agent.model.http.exchange import fetch
 from agent.model.json_values import objects_at, text_at
 from agent.model.prices import PriceTable
 from agent.model.providers import GENERIC, PROVIDERS, Endpoint, get_provider, resolve
-from agent.model.wire.http_client import WIRES, HttpPool
+from agent.model.wire.http_client import HEADERS, WIRES
 from agent.model.wire.sse import parse_json_object
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import did_you_mean
-from tooling.web.http.httpx_import import httpx
 
 SCRIPT_PREFIX = "script:"
 ANSWER_LIMIT_S = 10.0
@@ -86,29 +86,23 @@ def _missing_key(endpoint: Endpoint) -> str:
 
 async def _ask_server(endpoint: Endpoint) -> str:
     """Return why an endpoint cannot serve its model; empty if it lists it, or is there and lists nothing."""
-    pool = HttpPool()
-    url = f"{endpoint.base_url}/models"
+    headers = {**HEADERS, **WIRES[endpoint.wire].headers(endpoint)}
     try:
-        async with asyncio.timeout(ANSWER_LIMIT_S):
-            response = await pool.client(url).get(url, headers=WIRES[endpoint.wire].headers(endpoint))
-    except (httpx.HTTPError, httpx.InvalidURL, TimeoutError, OSError):
+        status, body = await fetch(f"{endpoint.base_url}/models", headers, os_environ(), ANSWER_LIMIT_S)
+    except ModelFault:
         return f"{FAULTS['connect'].message}: no answer from {endpoint.base_url}"
-    finally:
-        await pool.close()
-    if response.status_code in _DENIED:
+    if status in _DENIED:
         return FAULTS["auth"].message
-    names = _listed_names(response)
+    names = _listed_names(body) if status == _OK else []
     if not names or endpoint.model in names or f"{endpoint.model}:latest" in names:
         return ""
     listed = ", ".join(names[:_SHOWN_NAMES]) + (", …" if len(names) > _SHOWN_NAMES else "")
     return f"{endpoint.base_url} has no model {endpoint.model}; it has {listed}"
 
 
-def _listed_names(response: httpx.Response) -> list[str]:
-    if response.status_code != _OK:
-        return []
+def _listed_names(body: bytes) -> list[str]:
     try:
-        data = parse_json_object(response.text)
+        data = parse_json_object(body.decode("utf-8", "replace"))
     except ModelFault:
         return []
     return [name for item in objects_at(data, "data") if (name := text_at(item, "id"))]

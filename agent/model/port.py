@@ -12,7 +12,11 @@ from tooling.contract.fast_dataclass import dataclass
 
 # Model and usage → cost in USD, None if unknown.
 CostFunction: TypeAlias = Callable[[str, Usage], float | None]
-Purpose: TypeAlias = Literal["planner", "lead", "step", "composer", "memory", "repair", "summary", "reviewer", "aside"]
+# The finish reason of a reply that ended at its length limit.
+CUT_OFF = "length"
+Purpose: TypeAlias = Literal[
+    "planner", "lead", "step", "composer", "memory", "repair", "summary", "reviewer", "aside", "sampling"
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 """The table of providers, and resolving a model name to an endpoint."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field
 from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
@@ -138,6 +138,20 @@ def resolve(model: str, settings: Settings) -> Endpoint:
     if provider.needs_key and not key:
         raise ModelFault("missing", f"set {provider.key_variables[0]} to use {model}")
     return _build_endpoint(provider, base_url=provider.base_url, key=key, model=name)
+
+
+def key_names(models: Iterable[str], settings: Settings) -> tuple[str, ...]:
+    """Return the names of the keys that are sent to the providers of these models."""
+    names: dict[str, None] = {}
+    for model in models:
+        try:
+            endpoint = resolve(model, settings)
+        except ModelFault:
+            # Its request will report it.
+            continue
+        if endpoint.key:
+            names[next(iter(key_variables(endpoint.provider)), "api_key")] = None
+    return tuple(names)
 
 
 def _resolve_at_api_base(model: str, named: Provider | None, settings: Settings) -> Endpoint:

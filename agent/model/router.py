@@ -3,7 +3,8 @@
 Clients are imported when opened: a run usually needs one of them, and importing them is slow.
 """
 
-from collections.abc import AsyncIterator, Callable, Mapping
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ from urllib.parse import urlsplit
 
 from agent.config.settings import MODEL_SETTINGS, ModelSettings, Settings
 from agent.model.faults import ModelFault
-from agent.model.port import ModelClient, ModelRequest, StreamItem
+from agent.model.port import ModelClient, ModelRequest, StreamItem, closing_stream
 from agent.model.prices import PriceTable
 from agent.model.providers import resolve
 from agent.model.reasoning import ReasoningClient
@@ -22,6 +23,7 @@ from agent.vocabulary.usage import Usage
 
 if TYPE_CHECKING:
     from agent.model.litellm_client import LitellmClient
+    from agent.model.wire.http_client import HttpModelClient
 
 SCRIPT_PREFIX = "script:"
 UNPRICED = (
@@ -47,13 +49,17 @@ class ModelRouter:
         on_retry: OnRetry | None = None,
         warn: Callable[[str], None] | None = None,
         read_image: Callable[[str], bytes | None] = lambda name: None,
+        plugin_models: Mapping[str, Callable[[], ModelClient]] | None = None,
     ) -> None:
         if record and replay:
             raise UsageError("--record and --replay exclude each other")
         prices = prices or PriceTable()
         self.vision = Vision(settings, prices, read_image)
-        self._pool = ClientPool(settings, prices, self.vision, warn)
+        # Set when the first request has been written: what is only needed afterwards waits for it.
+        self.request_sent = asyncio.Event()
+        self._pool = ClientPool(settings, prices, self.vision, warn, plugin_models or {}, on_sent=self.request_sent.set)
         self._is_replay = replay is not None
+        self._reply_timeout_s = settings.reply_timeout_s
         self._client: ModelClient
         clean = _key_redactor(settings, redact)
         if replay:
@@ -67,8 +73,10 @@ class ModelRouter:
             self._client = _open_recording(self._client, record, volatile or {}, clean)
 
     def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
-        """Yield fragments, then exactly one ModelReply."""
-        return self._client.stream(request)
+        """Yield fragments, then exactly one ModelReply; raises ModelFault past the time limit of a reply."""
+        if self._is_replay:
+            self.request_sent.set()
+        return _within(self._reply_timeout_s, self._client.stream(request))
 
     def cost(self, model: str, usage: Usage) -> float | None:
         """Return the cost of a call, None if unknown. A replay costs nothing."""
@@ -87,16 +95,25 @@ class ClientPool:
     """Opens each client with its first request, and shares it."""
 
     def __init__(
-        self, settings: Settings, prices: PriceTable, vision: Vision, warn: Callable[[str], None] | None = None
+        self,
+        settings: Settings,
+        prices: PriceTable,
+        vision: Vision,
+        warn: Callable[[str], None] | None = None,
+        plugin_models: Mapping[str, Callable[[], ModelClient]] | None = None,
+        on_sent: Callable[[], None] = lambda: None,
     ) -> None:
         self._settings = settings
         self._warn = warn
+        self._on_sent = on_sent
         self._unpriced: set[str] = set()
         self._prices = prices
         self._vision = vision
-        self._http: ModelClient | None = None
+        self._http: HttpModelClient | None = None
         self._litellm: LitellmClient | None = None
         self._scripts: dict[str, ModelClient] = {}
+        self._plugin_models = plugin_models or {}
+        self._of_plugins: dict[str, ModelClient] = {}
 
     def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
         """Pass the request to the client that serves its model, with its images."""
@@ -109,12 +126,15 @@ class ClientPool:
                 self._open_script(model)
 
     def warm_up(self) -> None:
-        """Start importing litellm if a configured model needs it."""
+        """Connect to the server of the run's model, or start importing litellm if a configured model needs it."""
         if any(self._needs_litellm(model) for model in self._configured_models()):
             self._open_litellm().warm_up()
+        model = self._settings.model
+        if model and not model.startswith(SCRIPT_PREFIX) and not self._needs_litellm(model):
+            self._open_http().prepare(model)
 
     async def close(self) -> None:
-        for client in (self._http, self._litellm):
+        for client in (self._http, self._litellm, *self._of_plugins.values()):
             if client is not None:
                 await client.close()
 
@@ -124,22 +144,29 @@ class ClientPool:
 
     def _client_for(self, model: str) -> ModelClient:
         if model.startswith(SCRIPT_PREFIX):
+            self._on_sent()
             return self._open_script(model)
+        if (prefix := model.partition("/")[0]) in self._plugin_models:
+            if prefix not in self._of_plugins:
+                self._of_plugins[prefix] = self._plugin_models[prefix]()
+            return self._of_plugins[prefix]
         if resolve(model, self._settings).wire == "litellm":
             return self._open_litellm()
         return self._open_http()
 
     def _needs_litellm(self, model: str) -> bool:
+        if model.startswith(SCRIPT_PREFIX) or model.partition("/")[0] in self._plugin_models:
+            return False
         try:
-            return not model.startswith(SCRIPT_PREFIX) and resolve(model, self._settings).wire == "litellm"
+            return resolve(model, self._settings).wire == "litellm"
         except ModelFault:
             return False
 
-    def _open_http(self) -> ModelClient:
+    def _open_http(self) -> "HttpModelClient":
         if self._http is None:
             from agent.model.wire.http_client import HttpModelClient
 
-            self._http = HttpModelClient(self._settings, self.cost)
+            self._http = HttpModelClient(self._settings, self.cost, on_sent=self._on_sent)
         return self._http
 
     def _open_litellm(self) -> "LitellmClient":
@@ -192,6 +219,21 @@ class ClientPool:
             return
         self._unpriced.add(model)
         self._warn(UNPRICED.format(model=model))
+
+
+async def _within(limit_s: float, items: AsyncIterator[StreamItem]) -> AsyncGenerator[StreamItem, None]:
+    """Yield the items of a stream until its time is up: a server that only keeps the connection alive never ends."""
+    deadline = asyncio.get_running_loop().time() + limit_s
+    async with closing_stream(items):
+        while True:
+            try:
+                async with asyncio.timeout_at(deadline):
+                    item = await anext(items, None)
+            except TimeoutError as error:
+                raise ModelFault("time_limit", f"{limit_s:g} s") from error
+            if item is None:
+                return
+            yield item
 
 
 def _open_replay(path: Path, volatile: Mapping[str, str], clean: Callable[[str], str]) -> ModelClient:

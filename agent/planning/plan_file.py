@@ -1,6 +1,5 @@
 """Plan files: hand-written plans in TOML or JSON, parsed strictly; every problem is reported with its location."""
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -8,12 +7,12 @@ from pathlib import Path
 from agent.planning.capabilities import Capabilities
 from agent.planning.graph import find_cycle, topological_order
 from agent.planning.plan_file_steps import StepReader
+from agent.planning.table_file import TableFormat
 from agent.vocabulary.errors import InputError
 from agent.vocabulary.plan import FILE, Plan, PlanStep
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import did_you_mean
 
-_FILE_BYTES = 1_000_000
 _KEYS = ("request", "steps")
 _MAX_PROBLEMS = 10
 HINT = "see docs/running-tasks.md#plan-files for all fields of a step"
@@ -37,26 +36,18 @@ class PlanFileError(InputError):
     """An invalid plan file; the message lists the problems."""
 
 
+_FORMAT = TableFormat(kind="plan file", example='{"request": …, "steps": […]}', hint=HINT, error=PlanFileError)
+
+
 def read_plan_file(path: Path, capabilities: Capabilities) -> PlanFile:
     """Read a plan file; raises PlanFileError if it is invalid."""
-    try:
-        with path.open("rb") as file:
-            data = file.read(_FILE_BYTES + 1)
-    except OSError as error:
-        raise PlanFileError(f"cannot read the plan file {path}: {error.strerror}") from error
-    if len(data) > _FILE_BYTES:
-        raise PlanFileError(f"{path} is too large for a plan file (over {_FILE_BYTES:,} bytes)")
-    try:
-        text = data.decode()
-    except UnicodeDecodeError as error:
-        raise PlanFileError(f"{path} is not UTF-8 text") from error
+    text = _FORMAT.read(path)
     return parse_plan(text, name=str(path), default_request=path.stem, capabilities=capabilities)
 
 
 def parse_plan(text: str, *, name: str, default_request: str, capabilities: Capabilities) -> PlanFile:
     """Parse the text of a plan file; `name` is the file name in error messages."""
-    is_json = name.endswith(".json") or text.lstrip()[:1] == "{"
-    table = _from_json(text, name) if is_json else _from_toml(text, name)
+    table, is_json = _FORMAT.parse(text, name)
     raw_steps = table.get("steps")
     problems = [f"unknown key {key}{did_you_mean(key, list(_KEYS))}" for key in table if key not in _KEYS]
     request = table.get("request", "")
@@ -118,33 +109,6 @@ def _format_problems(name: str, problems: Sequence[str]) -> str:
     if len(problems) > len(shown):
         shown.append(f"  and {len(problems) - len(shown)} more")
     return "\n".join((f"{name} has {len(problems)} problems:", *shown))
-
-
-def _from_toml(text: str, name: str) -> Mapping[str, object]:
-    import tomllib
-
-    try:
-        return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise PlanFileError(f"{name}: not valid TOML: {error}", HINT) from error
-
-
-def _from_json(text: str, name: str) -> Mapping[str, object]:
-    try:
-        value: object = json.loads(text, object_pairs_hook=_reject_duplicates)
-    except (ValueError, RecursionError) as error:
-        raise PlanFileError(f"{name}: not valid JSON: {error}", HINT) from error
-    if not isinstance(value, Mapping):
-        raise PlanFileError(f'{name}: expected an object {{"request": …, "steps": […]}}', HINT)
-    return value
-
-
-def _reject_duplicates(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
-    table = dict(pairs)
-    if len(table) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"duplicate key {next(name for name in names if names.count(name) > 1)!r}")
-    return table
 
 
 def _step_lines(text: str, count: int) -> dict[int, int]:

@@ -1,5 +1,6 @@
 """Serialises a plan as a plan file, in editable TOML or in JSON; parsing it yields the same plan."""
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 
@@ -39,10 +40,15 @@ def toml_text(request: str, steps: Sequence[PlanStep], *, head: Sequence[str] = 
     """Return the plan as TOML, with `head` as leading comments."""
     lines = [f"# {line}".rstrip() for line in head]
     if request:
-        lines += [f"request = {_value(request)}", ""]
+        lines += [f"request = {toml_value(request)}", ""]
     for step in steps:
         lines += ["[[steps]]", *_toml_step(_fields(step, steps)), ""]
     return "\n".join(lines)
+
+
+def plan_hash(steps: Sequence[PlanStep]) -> str:
+    """Return a hash of what a plan file holds: the same for a plan, its file, and the plan read from it."""
+    return f"sha256:{hashlib.sha256(json_text('', steps).encode('utf-8', 'surrogatepass')).hexdigest()}"
 
 
 def _fields(step: PlanStep, steps: Sequence[PlanStep]) -> dict[str, object]:
@@ -70,16 +76,17 @@ def _without_nulls(value: object) -> object:
 
 def _toml_step(fields: Mapping[str, object]) -> list[str]:
     args = fields.get("args")
-    lines = [f"{name} = {_value(value)}" for name, value in fields.items() if name != "args"]
+    lines = [f"{name} = {toml_value(value)}" for name, value in fields.items() if name != "args"]
     if not isinstance(args, Mapping):
         return lines
     inline = f"args = {_inline(args)}"
     if len(inline) <= _SHORT:
         return [*lines, inline]
-    return [*lines, "[steps.args]", *(f"{_key(name)} = {_value(item)}" for name, item in args.items())]
+    return [*lines, "[steps.args]", *(f"{_key(name)} = {toml_value(item)}" for name, item in args.items())]
 
 
-def _value(value: object) -> str:
+def toml_value(value: object) -> str:
+    """Return a value as TOML; a text of several lines becomes a block."""
     return _block(value) if isinstance(value, str) and "\n" in value else _inline(value)
 
 

@@ -1,12 +1,13 @@
 """Asks a model for a plan and yields its steps while the reply is still arriving."""
 
+import json
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from typing import TypeAlias
 
 from agent.model.faults import ModelFault
-from agent.model.metered_client import MeteredModel
+from agent.model.metered_client import MeteredModel, stream_whole
 from agent.model.port import ModelReply, ModelRequest, StreamItem, StreamRestarted, TextDelta
 from agent.planning.capabilities import Capabilities
 from agent.planning.estimate import Estimate
@@ -102,7 +103,7 @@ class Planner:
     async def _items(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
         """Yield the reply as it arrives; one that stays empty after all retries contains no plan and is no fault."""
         try:
-            async with aclosing(self._client.stream(request)) as items:
+            async with aclosing(stream_whole(self._client, request)) as items:
                 async for item in items:
                     yield item
         except ModelFault as fault:
@@ -115,13 +116,13 @@ class _StepParser:
 
     def __init__(self, request: str, capabilities: Capabilities) -> None:
         self._builder = StepBuilder(request, capabilities)
-        self._seen: list[Mapping[str, object]] = []
+        self._seen: set[str] = set()
 
     def parse(self, raw_steps: Iterable[Mapping[str, object]]) -> Iterator[PlanStep]:
         for raw in raw_steps:
-            if raw in self._seen:
+            if (text := json.dumps(raw, sort_keys=True)) in self._seen:
                 continue
-            self._seen.append(raw)
+            self._seen.add(text)
             if not is_answer_only(step := self._builder.build(raw)):
                 yield step
 

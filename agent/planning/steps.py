@@ -13,6 +13,7 @@ _LONGEST_TITLE = 200
 _ID_CHARS = 64
 _TYPES: dict[str, StepType] = {"task": "task", "tool": "tool", "ask_user": "ask_user"}
 DEFAULT_OPTIONS = ("Yes", "No")
+_ALL_TOOLS = "all"
 # Every plan ends with an answer; a step that only answers would repeat it.
 _ANSWERS = (
     r"(?i)\bfinal (answer|response|reply)\b|^(answer|reply to|respond to|inform|tell) the (user|request|question)\b"
@@ -78,9 +79,17 @@ class StepBuilder:
         return f"Do this: {tool} {json.dumps(_args(raw), ensure_ascii=False)}" if tool else self._request
 
     def _task(self, step: PlanStep, raw: Mapping[str, object]) -> PlanStep:
-        allowed = tuple(name for name in _texts(raw.get("allowed_tools")) if name in self._capabilities.tools)
         model = _if_known(self._capabilities.models, raw.get("model"))
-        return replace(step, allowed_tools=allowed or None, model=model, expect=_text(raw.get("expect")))
+        return replace(step, allowed_tools=self._tools(raw), model=model, expect=_text(raw.get("expect")))
+
+    def _tools(self, raw: Mapping[str, object]) -> tuple[str, ...] | None:
+        """Return the tools that the step names; a list without a known one means none, never all."""
+        if raw.get("allowed_tools") is None:
+            return None
+        named = _texts(raw["allowed_tools"])
+        if [name.casefold() for name in named] == [_ALL_TOOLS]:
+            return None
+        return tuple(name for name in named if name in self._capabilities.tools)
 
     def _call(self, step: PlanStep, raw: Mapping[str, object]) -> PlanStep:
         tool, args = _text(raw.get("tool")), _args(raw)

@@ -16,11 +16,12 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from agent.protocol.codec import to_line
+from agent.protocol.envelope import Envelope
 from agent.protocol.events import (
     ApprovalRequested,
-    Envelope,
     ErrorRaised,
     Event,
+    FilesChanged,
     MessageAdded,
     RunCompleted,
     RunStarted,
@@ -199,9 +200,12 @@ class Channel:
         self._subscriptions: list[Subscription] = []
         self._pending: list[tuple[Envelope, asyncio.Future[None] | None]] = []
         self._flusher: asyncio.Task[None] | None = None
+        self._is_held = False
         self._thread = ThreadPoolExecutor(1, "event-log") if log else None
         self._write_error: OSError | None = None
         self._in_flight = InFlightTracker()
+        # What was changed so far, for the manifest of the run.
+        self.file_changes: list[FilesChanged] = []
         self._fragments: dict[tuple[str | None, int | None, str], StreamRedactor] = {}
 
     def subscribe(self) -> Subscription:
@@ -243,10 +247,24 @@ class Channel:
                 return
         self._enqueue(event, step_id, attempt, None)
 
-    async def close(self) -> None:
-        """Wait until all events are delivered, then end all subscriptions; later events are not logged."""
+    def hold(self) -> None:
+        """Keep back all events until `release`: they then reach the disk with one write, and subscribers after it."""
+        self._is_held = True
+
+    def release(self) -> None:
+        """Write and deliver the events that were held back."""
+        self._is_held = False
+        self._start_flusher()
+
+    async def wait_delivered(self) -> None:
+        """Wait until all events so far are delivered to the subscriptions."""
         while self._flusher is not None:
             await asyncio.wait([self._flusher])
+
+    async def close(self) -> None:
+        """Wait until all events are delivered, then end all subscriptions; later events are not logged."""
+        self.release()
+        await self.wait_delivered()
         self._log = None
         for subscription in self._subscriptions:
             subscription.close()
@@ -269,10 +287,15 @@ class Channel:
             attempt=attempt if step_id is None else attempt or 1,
         )
         envelope = self._redact(envelope)
+        if isinstance(envelope.event, FilesChanged):
+            self.file_changes.append(envelope.event)
         self._pending.append((envelope, done))
-        if self._flusher is None:
-            self._flusher = asyncio.get_running_loop().create_task(self._flush())
+        self._start_flusher()
         return envelope
+
+    def _start_flusher(self) -> None:
+        if self._pending and self._flusher is None and not self._is_held:
+            self._flusher = asyncio.get_running_loop().create_task(self._flush())
 
     def _flush_fragments(self, step_id: str | None) -> None:
         """Deliver the text that was held back, before the next event of the step."""
@@ -302,7 +325,7 @@ class Channel:
 
     async def _flush(self) -> None:
         try:
-            while self._pending:
+            while self._pending and not self._is_held:
                 batch, self._pending = self._pending, []
                 await self._append_to_log([envelope for envelope, _ in batch if envelope.is_durable])
                 for envelope, done in batch:

@@ -3,7 +3,8 @@
 import json
 from typing import get_args
 
-from agent.protocol.events import Envelope, Event
+from agent.protocol.envelope import Envelope
+from agent.protocol.events import Event
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import DecodeError, JsonObject, decode, encode
 
@@ -34,6 +35,10 @@ _OPTIONAL = frozenset(
         "reasoning_model",
         "hint",
         "error",
+        "missing",
+        "effects_in_doubt",
+        "call_id",
+        "manifest_file",
         "involves",
         "opinion",
         "tool",
@@ -41,6 +46,9 @@ _OPTIONAL = frozenset(
         "command_id",
         "overlaps",
         "skipped",
+        "files",
+        "progress",
+        "allowed_by",
     }
 )
 _OMIT_IF_FALSE = frozenset({"delta", "interrupted", "plan_only", "decided"})

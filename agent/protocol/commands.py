@@ -19,23 +19,24 @@ class ReplayedRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submit:
-    """Run one task; `files` are included in the request as text or images, `inputs` are copied into the workspace.
+    """Run one task; `files` are included in the request as text or images, `staged` are files in the workspace.
 
     A given `plan` is run as it is, without a planner. A given `context`, with its `schema`, comes from an earlier run:
     it is used as it is, and no new context is collected; `replays` says which run, for the conversation before it. The
-    same is true of `images`, which are otherwise taken from `files`.
+    same is true of `images`, which are otherwise taken from `files`. `notes` are added to the context as data.
     """
 
     prompt: str
     stdin: str | None = None
     files: tuple[Path, ...] = ()
-    inputs: tuple[Path, ...] = ()
+    staged: tuple[str, ...] = ()
     plan_only: bool = False
     plan: Plan | None = None
     context: str | None = None
     schema: str = ""
     images: tuple[Image, ...] = ()
     replays: ReplayedRun | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def needs_model(self) -> bool:

@@ -5,21 +5,26 @@ from dataclasses import field
 from typing import ClassVar, Literal, TypeAlias
 
 from agent.vocabulary.compaction import Compaction
+from agent.vocabulary.effects import EffectKind, EffectStatus
+from agent.vocabulary.message import CallMade as CallMade
+from agent.vocabulary.outcome import ArtifactFile, RunnableFile
 from agent.vocabulary.plan import PlanStep
+from agent.vocabulary.status import StepCounts as StepCounts
 from agent.vocabulary.status import StepStatus, Subtype
 from agent.vocabulary.usage import Usage
+from tooling.approvals.manifest import Manifest
 from tooling.contract.action import Opinion, Scope
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.image import Image
 from tooling.contract.result import CallStatus, FileChange, TaskItem
 
+# The `tool` of an approval request that is about the permissions of a whole plan, and whose command is a manifest.
+MANIFEST_TOOL = "manifest"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStarted:
-    """First event of every run; `resumes` is the id of the resumed run, `cassette` the file it is recorded in.
-
-    With `plan_only` no step is run. `context_window` is the size of the model's context in tokens.
-    """
+    """First event of every run; `resumes` is the id of the resumed run, `cassette` the file it is recorded in."""
 
     type: ClassVar[str] = "init"
     model: str
@@ -60,23 +65,13 @@ class StepStarted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CallMade:
-    """A tool call in a model's message."""
-
-    id: str
-    name: str
-    input: Mapping[str, object]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MessageAdded:
     """A message; with `delta` a fragment that may be dropped, otherwise the complete text.
 
-    An `interrupted` one has the words that had arrived when the user stopped the reply.
-    `images` are references: the bytes are in the session's `blobs/`.
-    `reasoning`, its signature and the model that signed it are kept because some providers reject a conversation
-    without them. `spent` is the usage of the request this replies to; it comes last so that it can be found without
-    parsing the rest of the line.
+    An `interrupted` one has the words that had arrived when the user stopped the reply. `images` are references: the
+    bytes are in the session's `blobs/`. `reasoning`, its signature and the model that signed it are kept because some
+    providers reject a conversation without them. `spent` is the usage of the request this replies to; it comes last so
+    that it can be found without parsing the rest of the line.
     """
 
     type: ClassVar[str] = "message"
@@ -113,7 +108,10 @@ class ToolOutput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCompleted:
-    """A tool call ended; `output` is the text for the model, `images` are what it sees besides."""
+    """A tool call ended; `output` is the text for the model, `images` are what it sees besides.
+
+    `allowed_by` says what let a call write, run or reach something without anybody being asked.
+    """
 
     type: ClassVar[str] = "tool.completed"
     tool_id: str
@@ -123,6 +121,7 @@ class ToolCompleted:
     output: str
     display: str | None = None
     images: tuple[Image, ...] | None = None
+    allowed_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,6 +161,16 @@ class ApprovalResolved:
     opinion: Opinion | None = None
     scope: Scope | None = None
     edited_command: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestApplied:
+    """Permissions apply as one: those of `manifest_file`, or on a sheet that the user approved."""
+
+    type: ClassVar[str] = "manifest"
+    by: str
+    manifest: Manifest
+    manifest_file: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,10 +219,11 @@ class StepCompleted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TodoChanged:
-    """The agent's task list changed."""
+    """The agent's task list changed; `progress` is how much of it is completed, in percent."""
 
     type: ClassVar[str] = "todo"
     items: tuple[TaskItem, ...]
+    progress: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,6 +251,19 @@ class NetworkAttempted:
     port: int
     allowed: bool
     reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EffectRecorded:
+    """An effect outside the workspace begins or ended; `effect_id` is its idempotency key, a `safe` one only reads."""
+
+    type: ClassVar[str] = "effect"
+    effect_id: str
+    kind: EffectKind
+    target: str
+    status: EffectStatus
+    safe: bool
+    call_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -301,17 +324,12 @@ class ErrorRaised:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StepCounts:
-    """The number of steps per kind of result."""
-
-    ok: int = 0
-    failed: int = 0
-    skipped: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RunCompleted:
-    """Last event of every run, also of a failed one."""
+    """Last event of every run, also of a failed one.
+
+    `files` are the artifacts with size and hash, in `cwd`; `missing` is what the manifest would have to grant;
+    `effects_in_doubt` are effects outside the workspace that may or may not have been done.
+    """
 
     type: ClassVar[str] = "result"
     subtype: Subtype
@@ -323,8 +341,11 @@ class RunCompleted:
     plan_id: str | None = None
     steps: StepCounts = field(default_factory=StepCounts)
     artifacts: tuple[str, ...] = ()
+    files: tuple[ArtifactFile, ...] | None = None
+    cwd: str = ""
     permission_denials: tuple[str, ...] = ()
     deferred: tuple[str, ...] = ()
+    will_run: tuple[RunnableFile, ...] = ()
     num_turns: int = 0
     duration_ms: int = 0
     total_cost_usd: float | None = None
@@ -332,6 +353,8 @@ class RunCompleted:
     model_usage: Mapping[str, Usage] = field(default_factory=dict)
     resume: str | None = None
     error: str | None = None
+    missing: Manifest | None = None
+    effects_in_doubt: tuple[str, ...] | None = None
 
 
 Event: TypeAlias = (
@@ -344,6 +367,7 @@ Event: TypeAlias = (
     | ToolCompleted
     | ApprovalRequested
     | ApprovalResolved
+    | ManifestApplied
     | RuleSaved
     | QuestionAsked
     | QuestionAnswered
@@ -352,6 +376,7 @@ Event: TypeAlias = (
     | FilesChanged
     | SessionRewound
     | NetworkAttempted
+    | EffectRecorded
     | MemoryChanged
     | ContextCompacted
     | BudgetSpent
@@ -359,22 +384,3 @@ Event: TypeAlias = (
     | ErrorRaised
     | RunCompleted
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Envelope:
-    """An event with its time, sequence number, session, run, step and attempt."""
-
-    seq: int
-    ts: str
-    session_id: str
-    run_id: str
-    event: Event
-    step_id: str | None = None
-    attempt: int | None = None
-
-    @property
-    def is_durable(self) -> bool:
-        """Whether this event is logged: all except fragments of text and the output of running calls."""
-        is_fragment = isinstance(self.event, MessageAdded) and self.event.delta
-        return not (is_fragment or isinstance(self.event, ToolOutput))

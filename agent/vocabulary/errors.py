@@ -6,6 +6,7 @@ AgentError
 ├── SandboxError    44   the requested sandbox is not available
 ├── ConfigError     52   invalid settings
 ├── LimitError      53   more steps than a limit allows
+├── UntrustedFolder 55   the hooks of a folder are not trusted
 ├── ModelSetupError 41   no model or no API key
 └── SessionBusy     75   another process is using the session
 """
@@ -58,6 +59,12 @@ class LimitError(AgentError):
     """A plan has more steps than allowed."""
 
     exit_code = exit_codes.LIMIT
+
+
+class UntrustedFolder(AgentError):
+    """The hooks of a folder would be needed, and the user has not trusted them as they are."""
+
+    exit_code = exit_codes.UNTRUSTED
 
 
 class ModelSetupError(AgentError):

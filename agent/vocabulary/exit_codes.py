@@ -18,6 +18,7 @@ SUBTYPES: dict[int, Subtype] = {
     BAD_CONFIG: "error_config",
     LIMIT: "error_limit",
     TOOL_FAILED: "error_tool",
+    UNTRUSTED: "error_untrusted",
     BUDGET: "error_budget",
     APPROVAL: "error_approval",
     UNVERIFIED: "error_unverified",

@@ -8,6 +8,7 @@ from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.image import Image
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
+CONTINUE_PROMPT = "Your reply was cut off at its length limit. Go on exactly where it stopped; repeat nothing."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,3 +37,12 @@ class Message:
     reasoning_signature: str | None = None
     reasoning_model: str | None = None
     images: tuple[Image, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallMade:
+    """A tool call in a model's message."""
+
+    id: str
+    name: str
+    input: Mapping[str, object]

@@ -7,15 +7,36 @@ from agent.vocabulary.plan import Plan
 from agent.vocabulary.status import Subtype
 from agent.vocabulary.step import ExecutorResponse
 from agent.vocabulary.usage import Usage
+from tooling.approvals.manifest import Manifest
 from tooling.contract.fast_dataclass import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArtifactFile:
+    """A file that a run left behind: its absolute `path`, and its `name` relative to the working folder."""
+
+    path: str
+    name: str
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunnableFile:
+    """A file that a tool runs, or takes orders from, when somebody uses the folder; `runs` says which and when."""
+
+    path: str
+    runs: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """How a run ended: status, answer, artifacts, cost and exit code.
 
-    `verified` tells whether checks passed, None without any; `hint` tells what to do about the error; `resume` is the
-    command that resumes the run.
+    `files` are the artifacts that still exist, in `cwd`. `verified` tells whether checks passed, None without any;
+    `hint` tells what to do about the error; `resume` is the command that resumes the run; `will_run` is what commands
+    left for other tools to run. `missing` is what the run's manifest would have to grant, `manifest` what a plan needs
+    that was only made.
     """
 
     subtype: Subtype
@@ -24,8 +45,11 @@ class Outcome:
     plan: Plan | None = None
     responses: tuple[ExecutorResponse, ...] = ()
     artifacts: tuple[str, ...] = ()
+    files: tuple[ArtifactFile, ...] = ()
+    cwd: str = ""
     denials: tuple[str, ...] = ()
     deferred: tuple[str, ...] = ()
+    will_run: tuple[RunnableFile, ...] = ()
     usage: Usage = field(default_factory=Usage)
     model_usage: Mapping[str, Usage] = field(default_factory=dict)
     num_turns: int = 0
@@ -36,6 +60,9 @@ class Outcome:
     verified: bool | None = None
     resume: str | None = None
     warnings: tuple[str, ...] = ()
+    missing: Manifest | None = None
+    manifest: Manifest | None = None
+    effects_in_doubt: tuple[str, ...] = ()
 
     @property
     def is_error(self) -> bool:

@@ -2,6 +2,8 @@
 
 from typing import Literal, TypeAlias
 
+from tooling.contract.fast_dataclass import dataclass
+
 StepStatus: TypeAlias = Literal["ok", "partial", "needs_input", "error", "timeout", "blocked", "skipped", "cancelled"]
 Subtype: TypeAlias = Literal[
     "success",
@@ -13,6 +15,7 @@ Subtype: TypeAlias = Literal[
     "error_config",
     "error_limit",
     "error_tool",
+    "error_untrusted",
     "error_budget",
     "error_approval",
     "error_unverified",
@@ -28,3 +31,12 @@ SUCCESS = frozenset({"ok", "partial"})
 def is_success(status: str) -> bool:
     """Whether dependents of a step with this status may run."""
     return status in SUCCESS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepCounts:
+    """The number of steps per kind of result."""
+
+    ok: int = 0
+    failed: int = 0
+    skipped: int = 0

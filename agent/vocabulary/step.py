@@ -20,10 +20,15 @@ class ExecutorProfile:
 
     `max_retries` limits the repetitions of the step and of each of its requests; None leaves it to the kind of failure.
     `may_check` tells whether its check may run: that depends on the profile alone, not on the tools of the step.
+    With `read_only` nothing is changed, and only commands that just read are run. `model` and `instructions` are for
+    steps that name no model, and for every step.
     """
 
     name: str = "default"
     allowed_tools: tuple[str, ...] | None = None
+    read_only: bool = False
+    model: str = ""
+    instructions: str = ""
     timeout_ms: int = 600_000
     max_retries: int | None = None
     max_turns: int = 50

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import field
 
+from agent.vocabulary.effects import EffectRecord
 from agent.vocabulary.message import Message, ToolCall
 from agent.vocabulary.plan import LEAD, PlanStep
 from agent.vocabulary.step import CallFact, ExecutorResponse
@@ -10,13 +11,19 @@ from tooling.contract.action import Effect
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.image import Image
 
-_SIDE_EFFECTS: frozenset[Effect] = frozenset({"write", "execute"})
+_SIDE_EFFECTS: frozenset[Effect] = frozenset({"write", "execute", "external"})
 
 # The results of calls that an interrupted run left without one: the first never ran, the second may have run.
 CANCELLED_CALL = "Cancelled: the run was stopped before this call was run."
 UNKNOWN_CALL = (
     "Unknown: the run was stopped while this call ran; it may or may not have had its effect. "
     "Check before doing it again."
+)
+# The same for a call with an effect outside the workspace: recorded as done, or begun and not ended.
+DONE_CALL = "Done: this had its effect before the run was stopped; its output was lost. Do not do it again."
+UNKNOWN_EFFECT = (
+    "Unknown: the run was stopped while this call ran; it may or may not have had its effect outside the workspace. "
+    "It is not repeated without the user's consent: check what can be checked, and report it as unknown."
 )
 # Marks a reply that was cut off, and asks for the rest of it on resume.
 INTERRUPTED_REPLY = "[interrupted]"
@@ -52,12 +59,15 @@ class UnfinishedRun:
     With `is_plan_given` the plan came from a file and is never replanned. `clarifications` counts the answers that led
     to a new plan. `schema` is the output schema. `model` is the model of the first run: cached results are stored under
     its name, whichever model resumes. `answer` is set if only the work after the final answer was interrupted.
-    `conversation` is the lead's, from the session's first request on; `reported` are the steps whose results it knows.
+    `effects` are those outside the workspace. `conversation` is the lead's, from the session's first request on;
+    `reported` are the steps whose results it knows. `run_id` is the last run of the chain, and `has_ended` whether it
+    reported a result.
     """
 
     run_id: str
     lineage: str
     request: str
+    has_ended: bool = False
     context: str = ""
     schema: str = ""
     model: str = ""
@@ -67,6 +77,7 @@ class UnfinishedRun:
     steps: Mapping[str, UnfinishedStep] = field(default_factory=dict)
     replans: int = 0
     clarifications: int = 0
+    effects: Mapping[str, EffectRecord] = field(default_factory=dict)
     answer: str = ""
     images: tuple[Image, ...] = ()
     conversation: tuple[Message, ...] = ()

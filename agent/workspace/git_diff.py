@@ -3,14 +3,13 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from agent.vocabulary.errors import UsageError
-from agent.workspace.git_state import Repository, find_repository, run_git
+from agent.vocabulary.errors import AgentError, UsageError
+from agent.workspace.git_command import DIFF, Repository, find_repository, run_git
 from tooling.contract.fast_dataclass import dataclass
 from tooling.output import decode_output
 
 MAX_DIFF_CHARS = 200_000
 _LIMIT_S = 30.0
-_DIFF = ("diff", "--no-color", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all")
 _UNTRACKED = ("ls-files", "--others", "--exclude-standard", "-z")
 _MAIN_BRANCHES = ("main", "master", "trunk", "develop")
 NO_REPOSITORY = "this folder is not in a git repository of yours"
@@ -88,10 +87,13 @@ class ChangeReader:
         return self._git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}") is not None
 
     def _diff(self, revision: str) -> Changes:
-        diff = self._git(*_DIFF, revision, "--")
+        diff = self._git(*DIFF, "--ignore-submodules=all", revision, "--")
         if diff is None:
             raise UsageError(_UNREADABLE, f"!git diff {revision} includes it in your next request")
         return Changes(command=f"git diff {revision}", diff=decode_output(diff))
 
     def _git(self, *words: str) -> bytes | None:
-        return run_git(self._repository, self._environ, *words, limit_s=_LIMIT_S)
+        try:
+            return run_git(self._repository, self._environ, *words, limit_s=_LIMIT_S)
+        except AgentError:
+            return None

@@ -12,6 +12,7 @@ from agent.workspace.git_state import GitLookup
 from tooling.contract.fast_dataclass import dataclass
 
 MAX_BYTES = 1500
+OF_IMAGE = "those of the container's image"
 TAG = "environment"
 _LISTING, _GIT = "files", "git"
 # Known from looking at them; what changed there, the conversation itself tells.
@@ -60,7 +61,7 @@ def build_opening(surroundings: Surroundings, git: GitLookup | None = None) -> s
         _GIT: _shorten(git.describe(), _GIT_BYTES) if git else "",
         "today": known.date,
         "platform": f"{sys.platform} {os.uname().machine}",
-        "programs": ", ".join(find_programs(known)),
+        "programs": OF_IMAGE if known.backend == "docker" else ", ".join(find_programs(known)),
         "commands": _describe_commands(known),
         "writable": _describe_writable(known),
         "network": _describe_network(known),

@@ -6,6 +6,7 @@ import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 from agent.sessions.resume.conversation import COMPACT_REQUEST
 from agent.sessions.views.session_summary import SessionRecord, active_runs
@@ -14,6 +15,8 @@ from agent.workspace.opening import changed_opening, list_folder
 from agent.workspace.project_notes import ProjectNote
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.image import Image
+from tooling.files.links_out import open_named
+from tooling.files.openat2 import DIR_FLAGS, open_beneath
 from tooling.images.header import BROKEN, ImageProblem, is_image_file
 from tooling.images.prepare import MAX_FILE_BYTES, prepare_image, store_image
 
@@ -34,12 +37,15 @@ class Attachment:
     text: str
 
 
-def read_attachment(path: Path) -> Attachment:
-    """Read a file to attach to the request, or list a folder; raises InputError if that is not possible."""
+def read_attachment(path: Path, folders: Sequence[Path] = ()) -> Attachment:
+    """Read a file to attach to the request, or list a folder; raises InputError if that is not possible.
+
+    A link in one of the folders, where commands can plant one, must not lead out of it.
+    """
     if path.is_dir():
         return Attachment(name=f"{path.name}/", text=list_folder(path, _LISTING_BYTES))
     try:
-        with path.open("rb") as file:
+        with open_named(path, folders) as file:
             data = file.read(ATTACHMENT_BYTES + 1)
     except OSError as error:
         raise InputError(f"cannot read the attachment {path}: {error.strerror}") from error
@@ -50,14 +56,14 @@ def read_attachment(path: Path) -> Attachment:
     return Attachment(name=path.name, text=data.decode("utf-8", "replace"))
 
 
-def read_images(paths: Sequence[Path], blobs: Path) -> tuple[Image, ...]:
+def read_images(paths: Sequence[Path], blobs: Path, folders: Sequence[Path] = ()) -> tuple[Image, ...]:
     """Store the images among the attached files; raises InputError if one is damaged or too large."""
-    return tuple(_store_image(path, blobs) for path in paths if is_image_file(path))
+    return tuple(_store_image(path, blobs, folders) for path in paths if is_image_file(path))
 
 
-def _store_image(path: Path, blobs: Path) -> Image:
+def _store_image(path: Path, blobs: Path, folders: Sequence[Path]) -> Image:
     try:
-        with path.open("rb") as file:
+        with open_named(path, folders) as file:
             prepared = prepare_image(file.read(MAX_FILE_BYTES + 1))
         if prepared is None:
             raise ImageProblem(BROKEN)
@@ -68,27 +74,29 @@ def _store_image(path: Path, blobs: Path) -> Image:
         raise InputError(f"cannot attach {path}: {error.strerror}") from error
 
 
-def stage_inputs(inputs: Sequence[Path], workspace: Path) -> list[str]:
+def stage_inputs(inputs: Sequence[tuple[Path, str]], workspace: Path) -> tuple[str, ...]:
     """Copy input files into the workspace's `input/`, all or none; return their paths relative to the workspace.
 
-    A file that is there already, with the same content, is used as it is.
+    Each comes with its name there. A file that is there already, with the same content, is used as it is.
     """
     folder = workspace / "input"
     if inputs and not folder.resolve().is_relative_to(workspace.resolve()):
         raise InputError(f"{folder} is a symbolic link that leads out of the working folder", "remove the link")
     created: list[Path] = []
     try:
-        for source in inputs:
-            if _is_missing(source, folder / source.name):
+        for source, name in inputs:
+            if name in ("", ".", "..") or "/" in name or "\0" in name:
+                raise InputError(f"{name!r} cannot be the name of an input file", "a name has no / in it")
+            if _is_missing(source, folder / name):
                 if not folder.is_dir():
                     folder.mkdir()
                     created.append(folder)
-                _copy_new(source, folder / source.name, created)
+                _copy_new(source, folder / name, workspace, created)
     except BaseException:
         for path in reversed(created):
             path.rmdir() if path == folder else path.unlink()
         raise
-    return list(dict.fromkeys(f"input/{source.name}" for source in inputs))
+    return tuple(dict.fromkeys(f"input/{name}" for _, name in inputs))
 
 
 def _is_missing(source: Path, target: Path) -> bool:
@@ -103,25 +111,45 @@ def _is_missing(source: Path, target: Path) -> bool:
     except OSError as error:
         raise InputError(f"cannot stage the input {source}: {error.strerror}") from error
     if not is_same:
-        raise InputError(f"{target} already exists and is not {source}", "rename one of the two files")
+        other = f"-i {target.stem}-2{target.suffix}={source}"
+        raise InputError(
+            f"{target} already exists and is not {source}", f"stage it under another name ({other}), or move one away"
+        )
     return False
 
 
-def _copy_new(source: Path, target: Path, created: list[Path]) -> None:
+def _copy_new(source: Path, target: Path, workspace: Path, created: list[Path]) -> None:
     try:
-        with source.open("rb") as original, target.open("xb") as copy:
+        with open_named(source, (workspace,)) as original, _create(target, workspace) as copy:
             created.append(target)
             shutil.copyfileobj(original, copy)
     except OSError as error:
         raise InputError(f"cannot stage the input {source}: {error.strerror}") from error
 
 
-def background(*, opening: str, notes: Sequence[ProjectNote], memory: str, said: str = "") -> str:
-    """Return where the agent is and what it should know, each part tagged as data, without what was `said` before."""
+def _create(target: Path, workspace: Path) -> BinaryIO:
+    """Create a file in a folder of the workspace; a command that swaps the folder for a link gains nothing."""
+    root = os.open(workspace, DIR_FLAGS)
+    try:
+        folder = open_beneath(root, target.parent.name, DIR_FLAGS)
+    finally:
+        os.close(root)
+    try:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        return os.fdopen(os.open(target.name, flags, 0o666, dir_fd=folder), "wb")
+    finally:
+        os.close(folder)
+
+
+def background(
+    *, opening: str, notes: Sequence[ProjectNote], memory: str, instructions: str = "", said: str = ""
+) -> str:
+    """Return where the agent is and what it should know, each part in a tag, without what was `said` before."""
     known = told_environment(said)
     parts = [changed_opening(known, opening) if known else opening]
     parts += [wrap_in_tag("project_notes", note.text, path=note.path) for note in notes]
     parts.append(wrap_in_tag("memory", memory) if memory else "")
+    parts.append(wrap_in_tag("instructions", instructions) if instructions else "")
     return "\n\n".join(part for part in parts if part and part not in said)
 
 
@@ -131,13 +159,19 @@ def told_environment(said: str) -> str:
 
 
 def attached(
-    *, stdin: str | None, attachments: Sequence[Attachment], staged: Sequence[str], images: Sequence[Image] = ()
+    *,
+    stdin: str | None,
+    attachments: Sequence[Attachment],
+    staged: Sequence[str],
+    images: Sequence[Image] = (),
+    notes: Sequence[str] = (),
 ) -> str:
     """Return what the user gave along with a request, each part tagged as data."""
     parts = ["Input files: " + ", ".join(staged)] if staged else []
     if images:
         parts.append("Attached: " + ", ".join(image.label for image in images))
     parts += [f'<file name="{attachment.name}">\n{attachment.text}\n</file>' for attachment in attachments]
+    parts += notes
     if stdin:
         parts.append(f"<stdin>\n{stdin.rstrip()}\n</stdin>")
     return "\n\n".join(parts)

@@ -7,32 +7,28 @@ import contextlib
 import json
 import re
 import shutil
-import subprocess
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from agent.vocabulary.errors import AgentError, InputError, UsageError
-from agent.workspace.git_state import NO_FETCHING, Repository, common_git_dir, find_repository, is_safe
+from agent.workspace.git_command import DIFF, Repository, common_git_dir, find_repository, run_git
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import decode, encode
 from tooling.files.atomic_write import write_atomic
 from tooling.files.open_regular import read_regular
 
 NOT_A_REPOSITORY = "--worktree needs a git repository"
-RUNS_PROGRAMS = "the settings of this repository (.git/config) include other files or can make git run programs"
 NO_COMMIT = "this repository has no commit yet"
-CONFLICTS = "the changes conflict with yours, so nothing was merged"
+CONFLICTS = "the changes conflict with others, so nothing was merged"
 _LIMIT_S = 120
 _BRANCH_PREFIX = "agent/"
 _RECORD = "worktree.json"
+_UNSAFE = re.compile(r"[^A-Za-z0-9_]+")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _SUBMODULE = "160000 "
-_NO_PROGRAMS = (
-    *("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"),
-    *("-c", "commit.gpgSign=false", "-c", "merge.verifySignatures=false", "-c", "submodule.recurse=false"),
-    *("-c", "gc.auto=0", "-c", "maintenance.auto=false"),
-)
-_DIFF = ("diff", "--no-ext-diff", "--no-textconv", "--no-color")
+_STEPS_SUFFIX = ".steps"
+_IGNORED = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +45,16 @@ class Worktree:
     @property
     def branch(self) -> str:
         return f"{_BRANCH_PREFIX}{self.name}"
+
+    @property
+    def common_git_dir(self) -> Path:
+        """The git data of the repository, which commands of the run can read."""
+        return common_git_dir(self.repository)
+
+    @property
+    def steps_dir(self) -> Path:
+        """The folder with the worktrees of the run's steps."""
+        return Path(self.path).parent.with_name(f"{self.name}{_STEPS_SUFFIX}")
 
     @property
     def repository(self) -> Repository:
@@ -70,11 +76,13 @@ class Worktrees:
 
     def all(self) -> list[Worktree]:
         """Return all worktrees by name; damaged records are left out."""
-        return [found for path in sorted(self._root.glob(f"*/{_RECORD}")) if (found := _read_record(path))]
+        paths = [*self._root.glob(f"*/{_RECORD}"), *self._root.glob(f"*{_STEPS_SUFFIX}/*/{_RECORD}")]
+        found = [worktree for path in paths if (worktree := _read_record(path))]
+        return sorted(found, key=lambda worktree: worktree.name)
 
     def find(self, name: str) -> Worktree:
         """Return the worktree with this name. Raises InputError."""
-        found = _read_record(self._root / name / _RECORD) if Path(name).name == name else None
+        found = next((worktree for worktree in self.all() if worktree.name == name), None)
         if found is None:
             raise InputError(f"there is no worktree {name!r}", "`agent worktrees list` shows them")
         return found
@@ -85,7 +93,7 @@ class Worktrees:
 
     def open(self, name: str, folder: Path) -> Worktree:
         """Return the worktree of this name, created from HEAD of the folder's repository if it is new."""
-        if not _NAME.fullmatch(name) or ".." in name or name.endswith((".lock", ".")):
+        if not _NAME.fullmatch(name) or ".." in name or name.endswith((".lock", ".", _STEPS_SUFFIX)):
             raise UsageError(f"{name!r} is no name for a worktree", "use letters, digits and dashes")
         repository = find_repository(folder)
         if repository is None:
@@ -94,14 +102,31 @@ class Worktrees:
             if common_git_dir(known.repository) != common_git_dir(repository):
                 raise UsageError(f"the worktree {name} belongs to {known.root}", "choose another name")
             return known
-        return self._create(name, repository)
+        return self._create(name, repository, self._root)
 
-    def _create(self, name: str, repository: Repository) -> Worktree:
+    def steps_of(self, run: Worktree) -> list[Worktree]:
+        """Return the worktrees of steps that were not merged into that of their run."""
+        return [worktree for worktree in self.all() if worktree.root == run.path]
+
+    def step_of(self, run: Worktree, step_id: str) -> Worktree | None:
+        """Return the worktree of a step, if it has one."""
+        return _read_record(run.steps_dir / _step_name(run, step_id) / _RECORD)
+
+    def open_step(self, run: Worktree, step_id: str) -> Worktree:
+        """Create the worktree of a step from the last commit of its run."""
+        return self._create(_step_name(run, step_id), run.own, run.steps_dir)
+
+    def ignored(self, worktree: Worktree) -> list[str]:
+        """Return what git ignores directly in a worktree."""
+        names = self._git(worktree.own, *_IGNORED).split("\0")
+        return [name for name in (name.rstrip("/") for name in names) if name and "/" not in name]
+
+    def _create(self, name: str, repository: Repository, parent: Path) -> Worktree:
         base = self._git(repository, "rev-parse", "--verify", "--quiet", "HEAD^{commit}", codes=(0, 1)).strip()
         if not base:
             raise UsageError(NO_COMMIT, "commit something first")
-        folder = self._root / name
-        for path in (self._root.parent, self._root, folder):
+        folder = parent / name
+        for path in (self._root.parent, self._root, parent, folder):
             path.mkdir(mode=0o700, exist_ok=True)
         path = folder / "tree"
         try:
@@ -120,8 +145,11 @@ class Worktrees:
             repository_git_dir=str(repository.git_dir),
             base=base,
         )
-        write_atomic(folder / _RECORD, json.dumps(encode(worktree), indent=1).encode())
+        self._save(worktree)
         return worktree
+
+    def _save(self, worktree: Worktree) -> None:
+        write_atomic(Path(worktree.path).parent / _RECORD, json.dumps(encode(worktree), indent=1).encode())
 
     def commit(self, worktree: Worktree, message: str) -> bool:
         """Commit everything in the worktree to its branch; return whether the branch has any changes.
@@ -133,9 +161,18 @@ class Worktrees:
             problem = f"the worktree {worktree.name} contains other repositories: {', '.join(nested)}"
             raise AgentError(problem, f"move them out of {worktree.path}, or delete their .git")
         self._git(worktree.own, "add", "--all")
-        if self._git(worktree.own, *_DIFF, "--cached", "--name-only"):
+        if self._git(worktree.own, *DIFF, "--cached", "--name-only"):
             title = " ".join(message.split())[:72] or worktree.name
-            self._git(worktree.own, *self._identity(worktree), "commit", "--quiet", "--no-verify", "-m", title)
+            self._git(
+                worktree.own,
+                *self._identity(worktree),
+                "commit",
+                "--quiet",
+                "--no-verify",
+                "--no-gpg-sign",
+                "-m",
+                title,
+            )
         return self._tip(worktree) != worktree.base
 
     def _nested_repositories(self, worktree: Worktree) -> list[str]:
@@ -147,11 +184,13 @@ class Worktrees:
 
     def diff(self, worktree: Worktree, *, is_short: bool = False) -> str:
         """Return what was changed since the worktree was created; `is_short` counts lines by file."""
-        words = (*_DIFF, "--stat") if is_short else _DIFF
+        words = (*DIFF, "--stat") if is_short else DIFF
         return self._git(worktree.repository, *words, worktree.base, worktree.branch)
 
-    def merge(self, worktree: Worktree) -> str:
+    def merge(self, worktree: Worktree, *, is_kept: bool = False) -> str:
         """Merge into the user's current branch and remove the worktree; return what was merged, by file.
+
+        A worktree that `is_kept` continues from the merged state.
 
         Raises AgentError if that is not possible without touching uncommitted changes or resolving conflicts; then
         nothing has changed.
@@ -162,9 +201,14 @@ class Worktrees:
         if conflicts := self._git(worktree.repository, *words, codes=(0, 1)).splitlines()[1:]:
             raise AgentError(f"{CONFLICTS}: {', '.join(filter(None, conflicts))}", by_hand)
         summary = self.diff(worktree, is_short=True)
-        merge = ("merge", "--quiet", "--no-edit", "--no-verify", worktree.branch)
+        merge = ("merge", "--quiet", "--no-edit", "--no-verify", "--no-gpg-sign", worktree.branch)
         self._git(worktree.repository, *self._identity(worktree), *merge)
-        self._remove(worktree)
+        if is_kept:
+            base = self._git(worktree.repository, "rev-parse", "--verify", "HEAD").strip()
+            self._git(worktree.own, "merge", "--quiet", "--ff-only", "--no-verify", base)
+            self._save(replace(worktree, base=base))
+        else:
+            self._remove(worktree)
         return summary
 
     def discard(self, worktree: Worktree) -> str:
@@ -175,9 +219,17 @@ class Worktrees:
         return commit
 
     def _remove(self, worktree: Worktree) -> None:
+        for step in self.steps_of(worktree):
+            # What was not merged into the run is merged into the user's branch, if at all.
+            self._save(replace(step, root=worktree.root, repository_git_dir=worktree.repository_git_dir))
         self._git(worktree.repository, "worktree", "remove", "--force", worktree.path)
         self._git(worktree.repository, "branch", "--quiet", "-D", worktree.branch)
         shutil.rmtree(Path(worktree.path).parent)
+        parent = Path(worktree.path).parent.parent
+        is_last_of_run = parent.suffix == _STEPS_SUFFIX and not parent.with_suffix("").exists()
+        # Commands of a run keep seeing the folder that they saw first, so it stays as long as the run's worktree.
+        with contextlib.suppress(OSError):
+            (parent if is_last_of_run else worktree.steps_dir).rmdir()
 
     def _tip(self, worktree: Worktree) -> str:
         return self._git(worktree.repository, "rev-parse", "--verify", f"refs/heads/{worktree.branch}").strip()
@@ -188,25 +240,12 @@ class Worktrees:
         return () if known else ("-c", "user.name=agent", "-c", "user.email=agent@localhost")
 
     def _git(self, repository: Repository, *words: str, codes: tuple[int, ...] = (0,)) -> str:
-        """Run git and return its output. Raises AgentError with what it said."""
-        program = shutil.which("git", path=self._environ.get("PATH"))
-        if program is None:
-            raise AgentError("git is not installed")
-        env = {name: self._environ[name] for name in ("PATH", "HOME", "XDG_CONFIG_HOME") if name in self._environ}
-        env |= {**NO_FETCHING, "GIT_DIR": str(repository.git_dir), "GIT_WORK_TREE": str(repository.root)}
-        try:
-            if not is_safe(repository):
-                raise UsageError(RUNS_PROGRAMS, "move such settings to ~/.gitconfig, or run without --worktree")
-            done = subprocess.run(
-                (program, *_NO_PROGRAMS, *words), cwd=repository.root, env=env,
-                stdin=subprocess.DEVNULL, capture_output=True, timeout=_LIMIT_S, check=False,
-            )  # fmt: skip
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise AgentError(f"git {words[0]} failed: {error}") from error
-        if done.returncode not in codes:
-            said = " ".join(done.stderr.decode("utf-8", "replace").split())
-            raise AgentError(f"git {words[0]} failed: {said}")
-        return done.stdout.decode("utf-8", "surrogateescape")
+        done = run_git(repository, self._environ, *words, limit_s=_LIMIT_S, codes=codes)
+        return done.decode("utf-8", "surrogateescape")
+
+
+def _step_name(run: Worktree, step_id: str) -> str:
+    return f"{run.name}-{_UNSAFE.sub('-', step_id)}"
 
 
 def _read_record(path: Path) -> Worktree | None:

@@ -32,11 +32,14 @@ def show_log(
     limit: Annotated[
         int, typer.Option("--limit", "-n", min=1, metavar="N", help="Maximum number to list.")
     ] = _DEFAULT_LIMIT,
+    unasked: Annotated[
+        bool, typer.Option("--unasked", help="Also list what ran, was written or reached without asking.")
+    ] = False,
     show_all: Annotated[bool, typer.Option("--all", "-a", help="List all.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List what was asked and decided, newest first. With the rule and the file it was saved in."""
-    records = approval_log(SessionStore(data_dir(os_environ())), session)
+    records = approval_log(SessionStore(data_dir(os_environ())), session, with_unasked=unasked)
     # The sessions are sorted by their last change, so the newest requests are not simply the first.
     newest = sorted(records, key=lambda record: record.asked_at, reverse=True)
     chosen = list(islice(newest, None if show_all else limit))

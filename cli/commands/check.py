@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from agent.config.environment import is_shared_place
 from agent.config.load import LoadedSettings, load_settings
 from agent.config.rules import CommandRule
 from agent.config.user_dirs import current_folder, os_environ
@@ -26,7 +27,10 @@ Commands = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object for each command.")]
-ChatType = Annotated[str, typer.Option("--chat-type", metavar="TYPE", help="private, or group for a shared machine.")]
+ChatType = Annotated[
+    str | None,
+    typer.Option("--chat-type", metavar="TYPE", help="private, or group for a shared machine, as in CI."),
+]
 _DECISION_NAMES = {Decision.ALLOW: "allow", Decision.ASK: "ask", Decision.BLOCK: "block"}
 
 
@@ -36,17 +40,19 @@ def command(
     as_json: JsonOption = False,
     cwd: flag.Folder = None,
     add_dirs: flag.AddDirs = None,
-    chat_type: ChatType = "private",
+    chat_type: ChatType = None,
 ) -> None:
     """Judge commands, or each line of stdin, and show what your rules make of the verdict; run nothing.
 
     The exit code is 0 for every verdict: a verdict is an answer, not a failure.
     """
-    if chat_type not in ("private", "group"):
+    if chat_type not in (None, "private", "group"):
         raise UsageError(f"--chat-type must be private or group, not {chat_type!r}")
     judge = ActionJudge(warn=lambda problem: print_stderr(f"warning: {problem}"))
     workspace = (cwd or current_folder()).absolute()
-    loaded = load_settings(environ=os_environ())
+    environ = os_environ()
+    loaded = load_settings(environ=environ)
+    chat_type = chat_type or ("group" if is_shared_place(loaded.settings.shared, environ) else "private")
     for line in _lines(commands):
         verdict = judge_command(
             line, workspace=workspace, judge=judge, chat_type=chat_type, extra_dirs=tuple(add_dirs or ())

@@ -25,6 +25,7 @@ def command(
     plan: flag.ShownPlan = None,
     edit: flag.Edit = False,
     save: flag.Save = None,
+    manifest_output: flag.PlanManifest = None,
 ) -> None:
     """Plan a task; execute nothing."""
     given = {**locals(), "plan_only": True}

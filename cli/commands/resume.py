@@ -37,8 +37,10 @@ def command(
     deny: flag.Deny = None,
     on_approval: flag.OnApproval = None,
     require_verified: flag.RequireVerified = None,
+    manifest: flag.ManifestFile = None,
     record: flag.Record = None,
     replay: flag.Replay = None,
+    mcp: flag.McpFiles = None,
 ) -> None:
     """Resume an interrupted or partial run, the last one by default. Finished steps are not repeated."""
     if finish is not None and not finish.strip():

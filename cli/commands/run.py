@@ -1,7 +1,5 @@
 """`agent run`: run one task from start to end."""
 
-import typer
-
 from cli.run import flags as flag
 
 
@@ -10,6 +8,11 @@ def command(
     *,
     files: flag.Files = None,
     inputs: flag.Inputs = None,
+    skills: flag.Skills = None,
+    user_command: flag.UserCommandName = None,
+    repo: flag.Repo = None,
+    branch: flag.Branch = None,
+    shallow: flag.Shallow = False,
     input_format: flag.StdinFormat = "text",
     output_format: flag.Format = "text",
     last_message: flag.LastMessage = None,
@@ -51,12 +54,17 @@ def command(
     deny: flag.Deny = None,
     on_approval: flag.OnApproval = None,
     require_verified: flag.RequireVerified = None,
+    manifest: flag.ManifestFile = None,
     record: flag.Record = None,
     replay: flag.Replay = None,
     callback_url: flag.Callback = None,
+    mcp: flag.McpFiles = None,
 ) -> None:
     """Run one task. The argument is the instruction; piped stdin is context."""
-    given = dict(locals())
+    raise SystemExit(_run(dict(locals())))
+
+
+def _run(given: dict[str, object]) -> int:
     from cli.run.run_task import run_task
 
-    raise typer.Exit(run_task(given))
+    return run_task(given)

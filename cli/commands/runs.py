@@ -1,6 +1,5 @@
 """`agent runs`: list, inspect, bisect and replay runs, and show the evidence for their answers."""
 
-from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -10,14 +9,17 @@ from agent.sessions.store import SessionStore
 from agent.sessions.views.listing import RunRef, find_run
 from agent.vocabulary.errors import AgentError, UsageError
 from cli.commands.sessions import AllOption, JsonOption, LimitOption, max_rows
-from cli.pages.pages import print_json, print_lines, print_page, print_table, stdout_colors, terminal_width
+from cli.pages.pages import print_json, print_page, print_table, stdout_colors, terminal_width
 from cli.run import flags as flag
 from tooling.contract.json_codec import encode
 
 app = typer.Typer(no_args_is_help=True)
+NO_EFFECTS = "(no effects outside the workspace)"
 MORE_RUNS = "there are older runs; --all shows them"
 
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="Id of a run, a prefix of it, or last.")]
+
+EffectsRunArgument = Annotated[str, typer.Argument(metavar="[RUN]", help="Id of a run, a prefix of it, or last.")]
 
 
 @app.command("list")
@@ -98,7 +100,25 @@ def show_evidence(
     if as_json:
         print_json(encode(evidence))
     else:
-        print_lines(render_evidence(evidence))
+        print_page(render_evidence(evidence), is_wrapped=False)
+
+
+@app.command("effects")
+def show_effects(run: EffectsRunArgument = "last", *, as_json: JsonOption = False) -> None:
+    """List what a run did outside its workspace.
+
+    Requests, commands and connections, also of the runs that it resumed.
+    """
+    from agent.sessions.log.log_index import read_run_chain
+    from agent.sessions.views.run_summary import run_effects
+    from cli.pages.run_pages import effects_table
+
+    ref = _find_run(run)
+    effects = run_effects(read_run_chain(ref.folder.events, ref.run_id))
+    if as_json:
+        print_json([{**_object(encode(effect)), "is_in_doubt": effect.is_in_doubt} for effect in effects])
+    else:
+        print_table(effects_table(effects, terminal_width(), stdout_colors()) if effects else [NO_EFFECTS])
 
 
 @app.command("bisect")
@@ -155,7 +175,7 @@ def replay_run(
         recorded = load_replay(_find_run(run))
     except AgentError as error:
         raise typer.Exit(report_error(error, output_format)) from error
-    submit = replace(recorded.submit, inputs=tuple(inputs or ()))
+    submit = recorded.submit
     replayed = {"prompt": submit.prompt, "plan_only": submit.plan_only, "replay": recorded.cassette}
     # The commands of a replay run for real: not in the current folder unless that is asked for.
     replayed["scratch"] = cwd is None

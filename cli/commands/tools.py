@@ -2,10 +2,15 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 
+from agent.config.load import load_settings
+from agent.config.user_dirs import os_environ
+from agent.mcp_setup import known_tools
+from agent.plugins.find import load_full_catalog
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import UsageError
 from cli.pages import pages
@@ -17,7 +22,7 @@ from cli.tool_arguments import parse_arguments
 from tooling.contract.json_codec import did_you_mean, encode
 from tooling.contract.result import ToolResult
 from tooling.contract.tool import ToolSpec
-from tooling.tool_catalog import ToolCatalog, load_catalog
+from tooling.tool_catalog import ToolCatalog
 
 app = typer.Typer(no_args_is_help=True)
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -38,13 +43,14 @@ def list_tools(*, as_json: JsonOption = False) -> None:
         typer.echo(json.dumps([spec.to_openai_tool() for spec in catalog.specs], indent=2))
         return
     rows = [(spec.name, spec.effect, spec.description.partition("\n")[0]) for spec in catalog.specs]
-    pages.print_lines(render_rows(rows, pages.terminal_width()))
+    paint = pages.stdout_colors()
+    pages.print_table(render_rows(rows, pages.terminal_width(), tones=["accent"] * len(rows), paint=paint))
 
 
 @app.command("show")
 def show(name: Name) -> None:
     """Show a tool's description, arguments and time limit."""
-    typer.echo("\n".join(_spec_lines(_find_spec(name, _catalog()))))
+    pages.print_page(_spec_lines(_find_spec(name, _catalog())), is_wrapped=False)
 
 
 @app.command("call")
@@ -68,7 +74,10 @@ def call(
     from cli.run.standalone_call import CallOptions, run_standalone
 
     # Warnings about plugins that cannot be loaded are printed when the call is made.
-    arguments = parse_arguments(words or (), _find_spec(name, load_catalog()))
+    offered = known_tools(os_environ()) if name.startswith("mcp__") else {}
+    spec = offered[name][1] if name in offered else _find_spec(name, _load_catalog())
+    arguments = parse_arguments(words or (), spec)
+    servers = (offered[name][0],) if name in offered else ()
     options = CallOptions(
         cwd=cwd,
         add_dirs=tuple(add_dirs or ()),
@@ -81,7 +90,9 @@ def call(
         },
         assignments=tuple(assignments or ()),
     )
-    result = run_standalone(options, lambda environment: call_tool(name, arguments, environment))
+    result = run_standalone(
+        options, lambda environment: call_tool(name, arguments, replace(environment, mcp_servers=servers))
+    )
     raise typer.Exit(_print_result(name, result, as_json=as_json))
 
 
@@ -125,8 +136,15 @@ def _find_spec(name: str, catalog: ToolCatalog) -> ToolSpec:
     return specs[name]
 
 
+def _load_catalog() -> ToolCatalog:
+    environ = os_environ()
+    return load_full_catalog(environ, load_settings(environ=environ).settings)
+
+
 def _catalog() -> ToolCatalog:
-    catalog = load_catalog()
+    catalog = _load_catalog()
+    offered = tuple(spec for _, spec in known_tools(os_environ()).values())
+    catalog = replace(catalog, specs=(*catalog.specs, *offered))
     for warning in catalog.warnings:
         typer.echo(f"warning: {warning}", err=True)
     return catalog

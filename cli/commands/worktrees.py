@@ -9,7 +9,15 @@ from agent.config.user_dirs import data_path, os_environ
 from agent.vocabulary.errors import UsageError
 from agent.workspace.worktrees import Worktrees
 from cli.pages.columns import Column, render_table
-from cli.pages.pages import NO_CONFIRMATION, print_json, print_lines, print_notice, print_text, terminal_width
+from cli.pages.pages import (
+    NO_CONFIRMATION,
+    print_json,
+    print_notice,
+    print_table,
+    print_text,
+    stdout_colors,
+    terminal_width,
+)
 from cli.run.worktree_choice import discarded, merged
 from cli.screen.format import shorten_path
 from tooling.contract.json_codec import encode
@@ -18,6 +26,7 @@ app = typer.Typer(no_args_is_help=True)
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
+KeepOption = Annotated[bool, typer.Option("--keep", help="Keep the worktree, to continue in it.")]
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of a worktree.")]
 
 
@@ -29,11 +38,11 @@ def list_worktrees(*, as_json: JsonOption = False) -> None:
         print_json(encode(found))
         return
     columns = [
-        Column(header="NAME", cells=[one.name for one in found]),
+        Column(header="NAME", cells=[one.name for one in found], tone="accent"),
         Column(header="REPOSITORY", cells=[shorten_path(one.root) for one in found], min_width=12),
         Column(header="FOLDER", cells=[shorten_path(one.path) for one in found], min_width=12, drop_priority=1),
     ]
-    print_lines(render_table(columns, terminal_width()) if found else ["(no worktrees)"])
+    print_table(render_table(columns, terminal_width(), stdout_colors()) if found else ["(no worktrees)"])
 
 
 @app.command("diff")
@@ -46,11 +55,11 @@ def show_diff(name: NameArgument) -> None:
 
 
 @app.command("merge")
-def merge_worktree(name: NameArgument) -> None:
+def merge_worktree(name: NameArgument, *, keep: KeepOption = False) -> None:
     """Merge a worktree into your current branch. Conflicts change nothing; otherwise it is removed."""
     worktrees = _worktrees()
     worktree = worktrees.find(name)
-    print_text(worktrees.merge(worktree))
+    print_text(worktrees.merge(worktree, is_kept=keep))
     print_notice(merged(worktree))
 
 

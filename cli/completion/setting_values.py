@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import get_args, get_origin
 
 from agent.config.load import load_settings
+from agent.config.profiles import BUILTIN_PROFILES, builtin_values
 from agent.config.rules import all_rules
 from agent.config.settings import MODEL_SETTINGS
 from agent.config.user_dirs import config_file
@@ -56,7 +57,8 @@ def _assignments(request: CompletionRequest) -> Iterable[CompletionItem] | FileK
 
 
 def _profiles(request: CompletionRequest) -> Iterable[CompletionItem]:
-    profiles = read_user_file(config_file(request.environ)).profiles
+    built_in = {name: builtin_values(name) for name in BUILTIN_PROFILES}
+    profiles = built_in | dict(read_user_file(config_file(request.environ)).profiles)
     return (
         CompletionItem(word=name, description=", ".join(leaf.name for leaf in leaves))
         for name, leaves in profiles.items()

@@ -2,18 +2,23 @@
 
 from collections.abc import Iterable, Mapping
 
+from agent.config.load import load_settings
+from agent.plugins.find import load_full_catalog
 from cli.completion.candidates import CompletionItem, CompletionRequest, CompletionSource, FileKind
 from tooling.contract.tool import ToolSpec
-from tooling.tool_catalog import load_catalog
 
 
 def _tools(request: CompletionRequest) -> Iterable[CompletionItem]:
-    return (CompletionItem(word=spec.name, description=spec.description) for spec in load_catalog().specs)
+    return (CompletionItem(word=spec.name, description=spec.description) for spec in _specs(request))
+
+
+def _specs(request: CompletionRequest) -> Iterable[ToolSpec]:
+    return load_full_catalog(request.environ, load_settings(environ=request.environ).settings).specs
 
 
 def _arguments(request: CompletionRequest) -> Iterable[CompletionItem] | FileKind:
     """Return the arguments of the given tool that are still missing; only paths have candidate values."""
-    spec = next((spec for spec in load_catalog().specs if spec.name == request.first("name")), None)
+    spec = next((spec for spec in _specs(request) if spec.name == request.first("name")), None)
     given = {word.partition("=")[0].removesuffix(":") for word in request.given.get(request.parameter.name, ())}
     if spec is None or "=" in request.word:
         return "files" if request.word.startswith("path=") else ()

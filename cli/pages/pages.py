@@ -4,7 +4,7 @@ import re
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,16 @@ if TYPE_CHECKING:
 _GENERATED_ID = re.compile(r"(?:run-\d{14}|\d{8}-\d{6})-([0-9a-f]{6})")
 _MIN_WIDTH = 40
 _AGES = ((60, "m"), (24, "h"), (7, "d"), (52, "w"))
+# A page begins with a title and its fields; then come labels with a text, or with indented lines below.
+_TITLE = ""
+_LABEL = re.compile(
+    r"(?P<label>request|plan|plan \d+, .*|warning|error|denied|changed|answer|task|ran|checked|called|ended|check)"
+    r":(?P<rest>.*)"
+)
+_FIELD = re.compile(r"(?P<name>  [a-z]+)(?P<rest> .*)")
+_STEP = re.compile(r"(?P<name>  \S+ +)(?P<status>[a-z_]+)(?P<rest>.*)")
+_PROBLEM_TONES: "dict[str, Tone]" = {"error": "bad", "denied": "bad", "warning": "warn"}
+_DIFF_TONES: "dict[str, Tone]" = {"+": "good", "-": "bad", "@": "quiet"}
 NO_CONFIRMATION = "cannot ask for confirmation without a terminal"
 
 
@@ -45,10 +55,42 @@ def print_table(lines: Iterable[str]) -> None:
     print_styled("".join(f"{line}\n" for line in lines))
 
 
-def print_page(lines: Iterable[str]) -> None:
-    """Write lines to stdout, word-wrapped on a terminal."""
+def print_page(lines: Iterable[str], *, is_wrapped: bool = True) -> None:
+    """Write the lines of a page to stdout; on a terminal word-wrapped and colored."""
     text = "".join(f"{line}\n" for line in lines)
-    print_text(f"{wrap_text(sanitize(text))}\n" if sys.stdout.isatty() else text)
+    if not sys.stdout.isatty():
+        print_text(text)
+        return
+    shown = wrap_text(sanitize(text)) if is_wrapped else sanitize(text).rstrip("\n")
+    print_table(color_page(shown.splitlines(), stdout_colors()))
+
+
+def color_page(lines: Iterable[str], paint: "Paint") -> Iterator[str]:
+    """Color the lines of a page: its title, labels, statuses of steps, problems and diffs."""
+    label = _TITLE
+    for line in lines:
+        if match := _LABEL.match(line):
+            label = match["label"]
+            yield _color_labeled(label, match["rest"], paint)
+        elif match := _FIELD.match(line) if label == _TITLE else _STEP.match(line) if label == "plan" else None:
+            status = match["status"] if label == "plan" else ""
+            tone = status_tone(status) if status else "plain"
+            yield paint("accent" if status else "quiet", match["name"]) + paint(tone, status) + match["rest"]
+        elif label == "changed" and line[2:3] in _DIFF_TONES:
+            yield paint(_DIFF_TONES[line[2]], line)
+        elif label == _TITLE and line[:1].strip():
+            name, _, status = line.partition("  ")
+            yield paint("accent", name) + (f"  {paint(status_tone(status), status)}" if status else "")
+        else:
+            yield line
+
+
+def _color_labeled(label: str, rest: str, paint: "Paint") -> str:
+    if tone := _PROBLEM_TONES.get(label):
+        return paint(tone, f"{label}:{rest}")
+    if label == "ended":
+        return paint("quiet", f"{label}:") + paint(status_tone(rest.strip()), rest)
+    return paint("strong", f"{label}:") + rest
 
 
 def print_json(data: object) -> None:

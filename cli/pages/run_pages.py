@@ -6,18 +6,21 @@ from typing import TYPE_CHECKING
 
 from agent.sessions.views.listing import RunRow
 from agent.sessions.views.run_summary import CallView, RunView, StepView
+from agent.vocabulary.effects import EffectRecord
 from cli.escape_command import escape
 from cli.pages.columns import Column, render_table
 from cli.pages.pages import format_age, format_time, indent_lines, one_line, short_ids, status_tone
 from cli.pages.session_pages import cost_or_dash
-from cli.screen.colors import Paint
-from cli.screen.format import format_cost, format_count, format_duration
+from cli.screen.colors import Paint, Tone
+from cli.screen.format import WILL_RUN, format_cost, format_count, format_duration, runnable_lines
 from tooling.contract.result import FileChange
 
 if TYPE_CHECKING:
     from agent.sessions.views.evidence import Evidence
 
 
+IN_DOUBT = "in doubt"
+_EFFECT_TONES: dict[str, Tone] = {IN_DOUBT: "bad", "done": "good", "skipped": "quiet"}
 FULL_OUTPUT_IN = "full output in"
 _MAX_CHANGED = 50
 
@@ -42,6 +45,24 @@ def runs_table(rows: Sequence[RunRow], width: int | None, paint: Paint | None = 
         Column(header="REQUEST", cells=[one_line(row.request, 200) for row in rows], min_width=24),
     ]
     return render_table(columns, width, paint)
+
+
+def effects_table(effects: Sequence[EffectRecord], width: int | None, paint: Paint | None = None) -> list[str]:
+    """Return the list of effects outside the workspace, in the order in which they began."""
+    statuses = [_effect_status(effect) for effect in effects]
+    columns = [
+        Column(header="TIME", cells=[format_time(effect.started_at) for effect in effects], drop_priority=3),
+        Column(header="STEP", cells=[effect.step_id or "-" for effect in effects], tone="quiet", drop_priority=2),
+        Column(header="KIND", cells=[effect.kind for effect in effects]),
+        Column(header="STATUS", cells=statuses, tones=[_EFFECT_TONES.get(status, "plain") for status in statuses]),
+        Column(header="KEY", cells=[effect.effect_id for effect in effects], tone="quiet", drop_priority=1),
+        Column(header="TARGET", cells=[one_line(effect.target, 200) for effect in effects], min_width=20),
+    ]
+    return render_table(columns, width, paint)
+
+
+def _effect_status(effect: EffectRecord) -> str:
+    return IN_DOUBT if effect.is_in_doubt else effect.status
 
 
 def render_run(run: RunView, *, status: str, width: int | None) -> Iterator[str]:
@@ -76,6 +97,9 @@ def render_run(run: RunView, *, status: str, width: int | None) -> Iterator[str]
     yield from (f"error: {one_line(text, 400)}" for text in run.errors)
     yield from (f"denied: {one_line(text, 400)}" for text in (*run.permission_denials, *run.deferred))
     yield from (f"changed: {one_line(path, 400)}" for path in _changed_paths(run))
+    if run.will_run:
+        yield WILL_RUN
+        yield from runnable_lines(run.will_run)
     if run.answer:
         yield "answer:"
         yield from indent_lines(run.answer)

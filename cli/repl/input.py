@@ -1,11 +1,13 @@
 """Processing of typed input: the history file, and pastes."""
 
+import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 
 from tooling.files.atomic_write import write_atomic
+from tooling.files.open_regular import open_fd, open_regular
 
 # Pasted books are not worth recalling with the arrow keys.
 _MAX_ENTRY_CHARS = 10_000
@@ -42,7 +44,7 @@ def open_history(folder: Path, redact: Callable[[str], str]) -> History:
     """Open the history file in a folder; fall back to memory if it cannot be written."""
     path = folder / "history"
     try:
-        path.touch(mode=0o600)
+        os.close(open_fd(path, os.O_RDWR | os.O_CREAT))
         if path.stat().st_size > _MAX_HISTORY_BYTES:
             _truncate_history(path)
     except OSError:
@@ -52,7 +54,9 @@ def open_history(folder: Path, redact: Callable[[str], str]) -> History:
 
 def _truncate_history(path: Path) -> None:
     """Drop the older half of the entries."""
-    newer = path.read_bytes()[-_MAX_HISTORY_BYTES // 2 :]
+    with open_regular(path) as file:
+        file.seek(-_MAX_HISTORY_BYTES // 2, os.SEEK_END)
+        newer = file.read()
     write_atomic(path, newer[max(0, newer.find(_ENTRY)) :])
 
 

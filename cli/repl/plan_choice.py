@@ -66,7 +66,7 @@ class PlanReview:
         from cli.run.plan_editor import PlanEditor, check_step_limit, plan_capabilities
 
         settings = self._state.read_settings().settings
-        editor = PlanEditor(plan_capabilities(settings), self._state.environ)
+        editor = PlanEditor(plan_capabilities(settings, self._state.environ), self._state.environ)
         try:
             steps = tuple(editor.edit(plan.steps, self._request))
             check_step_limit(len(steps), settings)

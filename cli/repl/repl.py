@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from agent.protocol.commands import Steer, Submit
-from agent.protocol.events import Envelope, RunCompleted
+from agent.protocol.envelope import Envelope
+from agent.protocol.events import RunCompleted
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import AgentError, UsageError
 from cli.external_programs import ExternalPrograms
@@ -24,6 +25,7 @@ from cli.screen.sanitize import sanitize
 
 if TYPE_CHECKING:
     from agent.app import App
+    from cli.repl.plugins import PromptPlugins
     from cli.repl.ui.plain_ui import PlainUi
     from cli.repl.ui.tui import Tui
 
@@ -82,6 +84,7 @@ class Repl:
         self._tasks: set[asyncio.Future[None]] = set()
         self._run_choice: asyncio.Future[str | None] | None = None
         self._loading: asyncio.Future[None] | None = None
+        self.plugins: PromptPlugins | None = None
         self.ui = ui(self)
 
     @property
@@ -120,6 +123,10 @@ class Repl:
             else:
                 self.commands = (*self.commands, command)
         self.ui.refresh_completions()
+
+    def complete_word(self, word: str) -> Iterable[Candidate]:
+        """Return the completions that plugins have for a word of a request."""
+        return self.plugins.complete(word) if self.plugins else ()
 
     def load_in_background(self, loader: Awaitable[None]) -> None:
         """Load additional commands in the background."""
@@ -160,8 +167,15 @@ class Repl:
                 self._on_shell_line(line[1:].strip())
             case "#":
                 self._on_note(line)
+            case _ if self.plugins and self.plugins.handles_input:
+                self.spawn(self._filter_and_submit(self.plugins, line))
             case _:
                 self.submit(line)
+
+    async def _filter_and_submit(self, plugins: "PromptPlugins", line: str) -> None:
+        request = await plugins.filter_input(line)
+        if request is not None:
+            self.submit(request)
 
     def submit(self, request: str, *, is_reviewed: bool = False, title: str = "") -> None:
         """Queue a request with the files it mentions and the output of `!` commands."""

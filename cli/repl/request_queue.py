@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from agent.protocol.commands import Answer, RunControl, Submit
-from agent.protocol.events import Envelope
+from agent.protocol.envelope import Envelope
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import AgentError
 from cli.screen.sanitize import sanitize

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent.config.load import LoadedSettings, load_settings
-from agent.config.user_dirs import data_dir
-from agent.protocol.events import Envelope, MessageAdded, RunCompleted, RunStarted
+from agent.config.user_dirs import data_dir, own_folders, user_homes
+from agent.protocol.envelope import Envelope
+from agent.protocol.events import MessageAdded, RunCompleted, RunStarted
 from agent.vocabulary.errors import AgentError, ConfigError
 from agent.vocabulary.plan import LEAD
 from agent.vocabulary.usage import Usage
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
     from agent.app import App
     from agent.backends.shared import SharedBackend
     from agent.orchestrator import Review
+    from agent.sessions.checkpoints.keeper import KeptCheckpoint
     from agent.sessions.resume.lookup import ResumableRun
+    from agent.workspace.worktrees import Worktree
 
 NO_MODEL = "no model"
 PLAN_MODE = "plan"
@@ -34,6 +37,8 @@ class ReplState:
     cwd: Path
     flags: dict[str, object] = field(default_factory=dict)
     profile: str | None = None
+    # The git worktree that the prompt works in, if it has one of its own.
+    worktree: "Worktree | None" = None
     # The approval mode of the last request that was not in plan mode, or the one before the first switch.
     used_mode: str = ""
     # What the current session has used so far.
@@ -42,6 +47,7 @@ class ReplState:
     _context_window: int | None = None
     _context_share: float | None = None
     _shared_backend: "SharedBackend | None" = None
+    _kept_checkpoint: "KeptCheckpoint | None" = None
 
     @property
     def term(self) -> str:
@@ -57,7 +63,9 @@ class ReplState:
     def refresh_status(self) -> None:
         """Update the status line from the current settings."""
         home = Path(self.environ.get("HOME", "/nonexistent"))
-        folder = f"~/{self.cwd.relative_to(home)}" if self.cwd.is_relative_to(home) else str(self.cwd)
+        shown = Path(self.worktree.root) if self.worktree else self.cwd
+        folder = f"~/{shown.relative_to(home)}" if shown.is_relative_to(home) else str(shown)
+        folder += f" · worktree {self.worktree.name}" if self.worktree else ""
         try:
             settings = self.read_settings().settings
             meter = "" if self._context_share is None else f" · ctx {self._context_share:.0%}"
@@ -151,12 +159,20 @@ class ReplState:
     ) -> "App":
         """Open a run in the session, or in a new one; a resumed run works in its original folder."""
         from agent.app import App
-        from agent.assembly import RunOptions
         from agent.backends.shared import SharedBackend
+        from agent.run_context import RunOptions
         from agent.run_scope import SessionLocation
+        from agent.sessions.checkpoints.keeper import KeptCheckpoint
 
+        self._kept_checkpoint = self._kept_checkpoint or KeptCheckpoint()
         location = SessionLocation(
-            data_dir=data_dir(self.environ), session_id=session_id, cwd=resumes.cwd if resumes else self.cwd
+            data_dir=data_dir(self.environ),
+            session_id=session_id,
+            cwd=resumes.cwd if resumes else self.cwd,
+            own_dirs=own_folders(self.environ),
+            homes=user_homes(self.environ),
+            kept_checkpoint=self._kept_checkpoint,
+            worktree=self.worktree if resumes is None or resumes.cwd == self.cwd else None,
         )
         if self._shared_backend is None:
             self._shared_backend = SharedBackend()
@@ -175,3 +191,5 @@ class ReplState:
         """End what the requests of this REPL have left running."""
         if self._shared_backend is not None:
             await self._shared_backend.close()
+        if self._kept_checkpoint is not None:
+            self._kept_checkpoint.close()

@@ -105,7 +105,6 @@ async def _choose(repl: "Repl", kept: list[str]) -> str:
 
 
 async def _problem_with(model: str, repl: "Repl") -> str:
-    # It imports httpx, which the REPL does not need before its first request.
     from agent.model.name_check import find_problem
 
     return await find_problem(model, repl.state.read_settings().settings, repl.state.cwd)

@@ -3,13 +3,12 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from agent.vocabulary.errors import SandboxError, UsageError
+from agent.vocabulary.errors import UsageError
 from tooling.contract.fast_dataclass import dataclass
 
 PLAN_SUFFIXES = (".toml", ".json")
 PLAN_SUFFIX_ERROR = f"a plan file must end in {' or '.join(PLAN_SUFFIXES)}"
-NOT_IMPLEMENTED = "is not implemented yet"
-NO_DOCKER = "--backend docker is not available in this version"
+MANIFEST_SUFFIX_ERROR = f"a manifest must end in {' or '.join(PLAN_SUFFIXES)}"
 HOST_HAS_NETWORK = "--allow-net has no effect with --backend host, where commands can reach every host"
 PLANNER_UNUSED = "--planner-model has no effect with --plan"
 STREAM_OUTPUT = "--input-format stream-json needs --output-format stream-json"
@@ -18,6 +17,9 @@ _SINGLE_TASK = {
     "prompt": "a task",
     "files": "--file",
     "inputs": "--input",
+    "repo": "--repo",
+    "skills": "--skill",
+    "user_command": "--command",
     "plan": "--plan",
     "plan_only": "--plan-only",
     "edit": "--edit",
@@ -25,8 +27,6 @@ _SINGLE_TASK = {
     "record": "--record",
     "replay": "--replay",
 }
-# Flags of features that are not implemented yet.
-_UNIMPLEMENTED = {"callback_url": "--callback-url"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +51,9 @@ _CONFLICTS = (
     Conflict(name="scratch", other="cwd"),
     Conflict(name="scratch", other="continue_last"),
     Conflict(name="scratch", other="resume"),
+    Conflict(name="repo", other="worktree"),
+    Conflict(name="repo", other="resume"),
+    Conflict(name="repo", other="continue_last"),
     Conflict(name="worktree", other="scratch"),
     Conflict(name="worktree", other="plan_only"),
     Conflict(name="worktree", other="continue_last"),
@@ -64,6 +67,9 @@ _CONFLICTS = (
     Conflict(name="planner_model", other="planning", value="never"),
     Conflict(name="require_verified", other="planning", value="never", why="only planned steps have checks"),
     Conflict(name="on_approval", other="approval_mode", value="never", why="that mode always denies"),
+    Conflict(name="allow", other="manifest", why="what is allowed is in the manifest"),
+    Conflict(name="allow_net", other="manifest", why="the hosts are in the manifest"),
+    Conflict(name="approval_mode", other="manifest", why="what is allowed is in the manifest"),
     Conflict(name="allow", other="skip_check", why="nothing is checked"),
     Conflict(name="deny", other="skip_check", why="nothing is checked"),
 )
@@ -78,12 +84,7 @@ _FLAGS = {
 
 
 def check_flags(given: Mapping[str, object]) -> None:
-    """Refuse flags that contradict each other, or that this version does not have."""
-    for name, flag in _UNIMPLEMENTED.items():
-        if given.get(name):
-            raise UsageError(f"{flag} {NOT_IMPLEMENTED}", "leave it out")
-    if given.get("backend") == "docker":
-        raise SandboxError(NO_DOCKER, "leave it out to run commands in the sandbox, or use --backend host")
+    """Refuse flags that contradict each other, or that have no effect."""
     _check_input_format(given)
     for conflict in _CONFLICTS:
         first, second = given.get(conflict.name), given.get(conflict.other)
@@ -92,6 +93,9 @@ def check_flags(given: Mapping[str, object]) -> None:
             value = f" {conflict.value}" if conflict.value else ""
             why = f": {conflict.why}" if conflict.why else ""
             raise UsageError(f"{_flag(conflict.name)} cannot be used with {_flag(conflict.other)}{value}{why}")
+    for name in ("branch", "shallow"):
+        if given.get(name) and not given.get("repo"):
+            raise UsageError(f"{_flag(name)} needs --repo")
     _check_plan_flags(given)
     _check_rules(_texts(given.get("allow")), _texts(given.get("deny")))
     _check_hosts(_texts(given.get("allow_net")))
@@ -118,6 +122,9 @@ def _check_plan_flags(given: Mapping[str, object]) -> None:
     save = given.get("save")
     if isinstance(save, Path) and save.suffix.lower() not in PLAN_SUFFIXES:
         raise UsageError(f"--save {save}: {PLAN_SUFFIX_ERROR}")
+    manifest = given.get("manifest_output")
+    if isinstance(manifest, str) and manifest and Path(manifest).suffix.lower() not in PLAN_SUFFIXES:
+        raise UsageError(f"--manifest={manifest}: {MANIFEST_SUFFIX_ERROR}")
     if given.get("plan") and given.get("planner_model") and not given.get("replan"):
         can_replan = "replan" in given and not given.get("plan_only")
         raise UsageError(PLANNER_UNUSED, "leave it out, or add --replan surprise" if can_replan else "leave it out")

@@ -5,7 +5,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
-import typer
+from cli.options import Argument, option
 
 # The flags of the prompt are flags of `agent run`, too.
 from cli.prompt_flags import Allow as Allow
@@ -19,6 +19,7 @@ from cli.prompt_flags import Model as Model
 from cli.prompt_flags import Planning as Planning
 from cli.prompt_flags import Profile as Profile
 from cli.prompt_flags import Reasoning as Reasoning
+from cli.prompt_flags import Worktree as Worktree
 from cli.run.flag_checks import check_flags
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import decode
@@ -34,94 +35,117 @@ _ON_APPROVAL = "What to do if approval is needed without a terminal: deny, defer
 
 Prompt = Annotated[
     str | None,
-    typer.Argument(metavar="[TASK]", help="What to do; - reads it from stdin.", show_default=False),
+    Argument(metavar="[TASK]", help="What to do; - reads it from stdin."),
 ]
 Files = Annotated[
-    list[Path] | None, typer.Option("-f", "--file", metavar="FILE", help="Attach a text file or an image (repeatable).")
+    list[Path] | None, option("-f", "--file", metavar="FILE", help="Attach a text file or an image (repeatable).")
 ]
 Inputs = Annotated[
-    list[Path] | None,
-    typer.Option("-i", "--input", metavar="FILE", help="Copy a file into input/ in the workspace (repeatable)."),
+    list[str] | None,
+    option(
+        "-i",
+        "--input",
+        metavar="[NAME=]FILE",
+        help="Copy a file into input/ in the workspace, under NAME if given (repeatable).",
+    ),
 ]
+Repo = Annotated[
+    str | None,
+    option("--repo", metavar="URL", help="Clone this git repository into the workspace and work in it."),
+]
+Branch = Annotated[
+    str | None, option("--branch", metavar="NAME", help="Branch of --repo; its default branch if left out.")
+]
+Skills = Annotated[
+    list[str] | None,
+    option("--skill", metavar="NAME|PATH", help="Give the model this skill with the task (repeatable)."),
+]
+UserCommandName = Annotated[
+    str | None,
+    option("--command", metavar="NAME", help="Run this command of yours; the task is its arguments."),
+]
+Shallow = Annotated[bool, option("--shallow", help="Clone only the latest commit of --repo.")]
 Format = Annotated[
     OutputFormat,
-    typer.Option("--output-format", metavar="FORMAT", help="Format of stdout: text, json or stream-json."),
+    option("--output-format", metavar="FORMAT", help="Format of stdout: text, json or stream-json."),
 ]
 StdinFormat = Annotated[
     InputFormat,
-    typer.Option(
-        "--input-format", metavar="FORMAT", help="Format of stdin: text, or stream-json (commands of a program)."
-    ),
+    option("--input-format", metavar="FORMAT", help="Format of stdin: text, or stream-json (commands of a program)."),
 ]
 LastMessage = Annotated[
     Path | None,
-    typer.Option("-o", "--output-last-message", metavar="FILE", help="Also write the answer to a file."),
+    option("-o", "--output-last-message", metavar="FILE", help="Also write the answer to a file."),
 ]
 Schema = Annotated[
-    Path | None, typer.Option("--output-schema", metavar="FILE", help="JSON Schema that the answer must match.")
+    Path | None, option("--output-schema", metavar="FILE", help="JSON Schema that the answer must match.")
 ]
-Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Do not show progress on stderr.")]
-Plain = Annotated[bool, typer.Option("--plain", help="Show progress line by line, without redrawing.")]
+Quiet = Annotated[bool, option("-q", "--quiet", help="Do not show progress on stderr.")]
+Plain = Annotated[bool, option("--plain", help="Show progress line by line, without redrawing.")]
 Run = Annotated[
     str | None,
-    typer.Argument(
+    Argument(
         metavar="[RUN]",
         help="Run to resume, by id or prefix; else the last unfinished one here.",
     ),
 ]
-Continue = Annotated[bool, typer.Option("-c", "--continue", help="Continue the last session of the current folder.")]
-Resume = Annotated[str | None, typer.Option("-r", "--resume", metavar="ID", help="Continue this session or run.")]
-Fork = Annotated[bool, typer.Option("--fork", help="Continue in a copy of the session.")]
+Continue = Annotated[bool, option("-c", "--continue", help="Continue the last session of the current folder.")]
+Resume = Annotated[str | None, option("-r", "--resume", metavar="ID", help="Continue this session or run.")]
+Fork = Annotated[bool, option("--fork", help="Continue in a copy of the session.")]
 Session = Annotated[
-    str | None, typer.Option("--session", metavar="ID", help="Use this session; create it if it does not exist.")
+    str | None, option("--session", metavar="ID", help="Use this session; create it if it does not exist.")
 ]
-Ephemeral = Annotated[bool, typer.Option("--ephemeral", help="Keep no session on disk.")]
-Scratch = Annotated[bool, typer.Option("--scratch", help="Work in an empty folder of the session.")]
-Worktree = Annotated[
-    str | None,
-    typer.Option(
-        "--worktree", metavar="[=NAME]", help="Work in a git worktree of its own, to be merged or discarded at the end."
-    ),
-]
+Ephemeral = Annotated[bool, option("--ephemeral", help="Keep no session on disk.")]
+Scratch = Annotated[bool, option("--scratch", help="Work in an empty folder of the session.")]
 AddDirs = Annotated[
-    list[Path] | None, typer.Option("--add-dir", metavar="DIR", help="Let tools use this folder too (repeatable).")
+    list[Path] | None, option("--add-dir", metavar="DIR", help="Let tools use this folder too (repeatable).")
 ]
-NoCache = Annotated[bool, typer.Option("--no-cache", help="Do not read or write the web page cache.")]
+NoCache = Annotated[bool, option("--no-cache", help="Do not read or write the web page cache.")]
 PlannerModel = Annotated[
-    str | None, typer.Option("--planner-model", metavar="MODEL", help="Model to plan with, if not --model.")
+    str | None, option("--planner-model", metavar="MODEL", help="Model to plan with, if not --model.")
 ]
 Assignments = Annotated[
-    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override any setting (repeatable).")
+    list[str] | None, option("--set", metavar="KEY=VALUE", help="Override any setting (repeatable).")
 ]
-Strict = Annotated[bool, typer.Option("--strict-config", help="Treat suspicious settings as errors.")]
-Bare = Annotated[bool, typer.Option("--bare", help="Ignore your settings file, memory and project notes.")]
-PlanOnly = Annotated[bool, typer.Option("--plan-only", help="Show the plan without running it.")]
+Strict = Annotated[bool, option("--strict-config", help="Treat suspicious settings as errors.")]
+Bare = Annotated[bool, option("--bare", help="Ignore your settings file, memory, project notes and MCP servers.")]
+PlanOnly = Annotated[bool, option("--plan-only", help="Show the plan without running it.")]
 PlanFile = Annotated[
-    Path | None, typer.Option("--plan", metavar="FILE", help="Run this plan file; the task is then optional.")
+    Path | None, option("--plan", metavar="FILE", help="Run this plan file; the task is then optional.")
 ]
 ShownPlan = Annotated[
-    Path | None, typer.Option("--plan", metavar="FILE", help="Show this plan file instead of making a plan.")
+    Path | None, option("--plan", metavar="FILE", help="Show this plan file instead of making a plan.")
 ]
-Edit = Annotated[bool, typer.Option("--edit", help="Open the plan in your editor first.")]
-Save = Annotated[Path | None, typer.Option("--save", metavar="FILE", help="Save the plan as .toml or .json.")]
-Replan = Annotated[str | None, typer.Option("--replan", metavar="WHEN", help=_REPLAN)]
+Edit = Annotated[bool, option("--edit", help="Open the plan in your editor first.")]
+Save = Annotated[Path | None, option("--save", metavar="FILE", help="Save the plan as .toml or .json.")]
+ManifestFile = Annotated[
+    Path | None,
+    option("--manifest", metavar="FILE", help="Allow only what this manifest has; needing more exits with 57."),
+]
+PlanManifest = Annotated[
+    str | None,
+    option("--manifest", metavar="[FILE]", help="Show all permissions the plan needs, or save them to a file."),
+]
+Replan = Annotated[str | None, option("--replan", metavar="WHEN", help=_REPLAN)]
 Concurrency = Annotated[
-    int | None, typer.Option("--concurrency", metavar="N", help="Maximum steps running at the same time.")
+    int | None, option("--concurrency", metavar="N", help="Maximum steps running at the same time.")
 ]
-MaxSteps = Annotated[int | None, typer.Option("--max-steps", metavar="N", help="Maximum steps in a plan.")]
-MaxTurns = Annotated[int | None, typer.Option("--max-turns", metavar="N", help="Maximum model turns in a step.")]
-MaxTokens = Annotated[int | None, typer.Option("--max-tokens", metavar="N", help="Maximum tokens of the run.")]
-Timeout = Annotated[float | None, typer.Option("--timeout", metavar="SECONDS", help="Time limit of the run.")]
-OnApproval = Annotated[str | None, typer.Option("--on-approval", metavar="ACTION", help=_ON_APPROVAL)]
-RequireVerified = Annotated[bool | None, typer.Option("--require-verified", help="Fail unless a check passed.")]
-Record = Annotated[
-    Path | None, typer.Option("--record", metavar="FILE", help="Record every model exchange in a cassette.")
-]
+MaxSteps = Annotated[int | None, option("--max-steps", metavar="N", help="Maximum steps in a plan.")]
+MaxTurns = Annotated[int | None, option("--max-turns", metavar="N", help="Maximum model turns in a step.")]
+MaxTokens = Annotated[int | None, option("--max-tokens", metavar="N", help="Maximum tokens of the run.")]
+Timeout = Annotated[float | None, option("--timeout", metavar="SECONDS", help="Time limit of the run.")]
+OnApproval = Annotated[str | None, option("--on-approval", metavar="ACTION", help=_ON_APPROVAL)]
+RequireVerified = Annotated[bool | None, option("--require-verified", help="Fail unless a check passed.")]
+Record = Annotated[Path | None, option("--record", metavar="FILE", help="Record every model exchange in a cassette.")]
 Replay = Annotated[
-    Path | None, typer.Option("--replay", metavar="FILE", help="Replay a cassette instead of calling a model.")
+    Path | None, option("--replay", metavar="FILE", help="Replay a cassette instead of calling a model.")
+]
+McpFiles = Annotated[
+    list[Path] | None,
+    option("--mcp", metavar="FILE", help="Offer the tools of the MCP servers in this file (repeatable)."),
 ]
 Callback = Annotated[
-    str | None, typer.Option("--callback-url", metavar="URL", help="POST events to this URL (not implemented yet).")
+    str | None, option("--callback-url", metavar="URL", help="POST the events of the run to this URL.")
 ]
 
 
@@ -145,6 +169,7 @@ _SETTINGS = {
     "allow": "allow",
     "deny": "deny",
     "on_approval": "on_approval",
+    "callback_url": "callback_url",
 }
 
 
@@ -152,12 +177,18 @@ _SETTINGS = {
 class RunFlags:
     """A parsed command line of `agent run`; `settings` holds the flags that are settings.
 
-    `finish` is the run that `agent resume` resumes, empty for the last one.
+    `finish` is the run that `agent resume` resumes, empty for the last one. `manifest_output` is the file for the
+    manifest of a plan, empty for stdout.
     """
 
     prompt: str | None
     files: tuple[Path, ...] = ()
-    inputs: tuple[Path, ...] = ()
+    inputs: tuple[str, ...] = ()
+    repo: str | None = None
+    skills: tuple[str, ...] = ()
+    user_command: str | None = None
+    branch: str | None = None
+    shallow: bool = False
     output_format: OutputFormat = "text"
     input_format: InputFormat = "text"
     last_message: Path | None = None
@@ -184,6 +215,9 @@ class RunFlags:
     save: Path | None = None
     record: Path | None = None
     replay: Path | None = None
+    manifest: Path | None = None
+    manifest_output: str | None = None
+    mcp: tuple[Path, ...] = ()
     settings: Mapping[str, object]
 
     @property

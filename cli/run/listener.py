@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent.app import App
+from agent.config.user_dirs import current_folder
 from agent.protocol.channel import Subscription
-from agent.protocol.events import Envelope, ErrorRaised, Event, MessageAdded, PlanUpdated, RunCompleted
+from agent.protocol.envelope import Envelope
+from agent.protocol.events import ErrorRaised, Event, MessageAdded, PlanUpdated, RunCompleted
 from agent.vocabulary import exit_codes
 from cli.run.flags import RunFlags
 from cli.run.progress import Progress, can_redraw, wants_color, write_stderr_raw
@@ -66,6 +68,12 @@ class Listener:
     def own_folder(self) -> Path | None:
         """The working folder if the run got one of its own; None if it is one of the user's."""
         return self._app.scope.cwd if self._app.scope.uses_session_workspace else None
+
+    @property
+    def files_folder(self) -> Path | None:
+        """The working folder, unless it is the one where the user is."""
+        cwd = self._app.scope.cwd
+        return cwd if self.own_folder or cwd != current_folder() else None
 
     @property
     def is_live(self) -> bool:

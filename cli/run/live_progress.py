@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from agent.protocol.events import Envelope
+from agent.protocol.envelope import Envelope
 from cli.run.progress import stderr_size, wants_color, write_stderr_raw
 from cli.screen.ascii_fallback import supports_unicode, to_ascii
 from cli.screen.colors import Paint, resolve_theme

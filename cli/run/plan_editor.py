@@ -18,11 +18,12 @@ from agent.planning.capabilities import Capabilities
 from agent.planning.graph import topological_order
 from agent.planning.plan_file import PlanFile, PlanFileError, parse_plan, read_plan_file
 from agent.planning.plan_text import toml_text
+from agent.plugins.find import load_full_catalog
 from agent.vocabulary.errors import AgentError, LimitError
 from agent.vocabulary.plan import Plan, PlanStep
 from cli.run.flags import RunFlags
 from cli.run.progress import print_stderr
-from tooling.tool_catalog import load_catalog
+from tooling.files.temp_dir import TempDir
 
 DEFAULT_EDITOR = "vi"
 EDITOR_HINT = "set VISUAL or EDITOR to your editor"
@@ -64,24 +65,18 @@ class PlanEditor:
 
     def edit(self, steps: Sequence[PlanStep], request: str) -> tuple[PlanStep, ...]:
         """Return the edited steps, or raise EditCancelled if there is nothing to run."""
-        folder = Path(tempfile.mkdtemp(prefix="windlass-plan-"))
-        path = folder / "plan.toml"
-        path.write_text(toml_text("", steps, head=(f"Request: {' '.join(request.split())}", *HEADER)), "utf-8")
-        is_edit_saved = False
-        try:
+        # Removed by a later process if this one is killed while the editor is open.
+        with TempDir() as folder:
+            path = folder / "plan.toml"
+            path.write_text(toml_text("", steps, head=(f"Request: {' '.join(request.split())}", *HEADER)), "utf-8")
             while True:
                 self._open(path)
                 try:
                     return self._read(path, request)
                 except PlanFileError as problem:
                     self._report(f"error: {problem.message}")
-                    if self._should_retry():
-                        continue
-                    is_edit_saved = path.exists()
-                    raise EditCancelled(CANCELLED, f"{EDIT_SAVED}{path}" if is_edit_saved else "") from problem
-        finally:
-            if not is_edit_saved:
-                shutil.rmtree(folder, ignore_errors=True)
+                    if not self._should_retry():
+                        raise EditCancelled(CANCELLED, _keep(path)) from problem
 
     def stop(self) -> None:
         """Terminate the editor if it is still open."""
@@ -149,9 +144,18 @@ def _ignore_sigint() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
+def _keep(edited: Path) -> str:
+    """Copy an edit that was not used to a folder that nobody removes; return a hint that names it."""
+    if not edited.exists():
+        return ""
+    kept = Path(tempfile.mkdtemp(prefix="windlass-plan-")) / edited.name
+    shutil.copyfile(edited, kept)
+    return f"{EDIT_SAVED}{kept}"
+
+
 def load_plan(flags: RunFlags, settings: Settings, environ: Mapping[str, str]) -> PlanFile:
     """Load the plan of `--plan`, or raise InputError or LimitError before anything has run."""
-    capabilities = plan_capabilities(settings)
+    capabilities = plan_capabilities(settings, environ)
     given = read_plan_file(flags.plan or Path(), capabilities)
     if flags.edit:
         editor = PlanEditor(capabilities, environ)
@@ -160,9 +164,9 @@ def load_plan(flags: RunFlags, settings: Settings, environ: Mapping[str, str]) -
     return given
 
 
-def plan_capabilities(settings: Settings) -> Capabilities:
+def plan_capabilities(settings: Settings, environ: Mapping[str, str]) -> Capabilities:
     """Return the tools and profiles that steps can use."""
-    tools = {spec.name: spec for spec in load_catalog().specs}
+    tools = {spec.name: spec for spec in load_full_catalog(environ, settings).specs}
     return Capabilities(tools=tools, profiles=Dispatcher(settings, tuple(tools)).profiles)
 
 
@@ -182,7 +186,7 @@ class PlanReview:
     def __init__(self, *, settings: Settings, environ: Mapping[str, str], request: str) -> None:
         self._settings = settings
         self._request = request
-        self._editor = PlanEditor(plan_capabilities(settings), environ)
+        self._editor = PlanEditor(plan_capabilities(settings, environ), environ)
         self._is_editing = False
 
     @property

@@ -7,6 +7,7 @@ from pathlib import Path
 from agent.config.user_dirs import os_environ
 from agent.planning.estimate import total_usd
 from agent.planning.graph import critical_path, levels
+from agent.planning.manifest_file import json_manifest, toml_manifest
 from agent.planning.plan_text import json_text, toml_text
 from agent.vocabulary.outcome import Outcome
 from cli.run.progress import wants_color
@@ -15,6 +16,8 @@ from cli.safe_write import write_user_file
 from cli.screen.colors import Paint
 from cli.screen.plan_graph import graph_lines, summary_lines
 
+MANIFEST_HEAD = "What the plan needs and would be asked for. Edit it as needed, then: agent run --manifest FILE …"
+MODEL_STEPS = "A model works on {steps}: add the commands and hosts it may use; only its files are known before."
 # For pipes and files, which have no width.
 _DEFAULT_SIZE = (100, 24)
 
@@ -42,6 +45,23 @@ def graph_data(outcome: Outcome) -> dict[str, object]:
         "critical_path": list(critical_path(steps)),
         "est_usd": total_usd(steps),
     }
+
+
+def manifest_text(outcome: Outcome, path: Path | None = None) -> str:
+    """Return the manifest of a plan: as JSON if the file is to be JSON, otherwise as TOML; empty without a plan."""
+    if outcome.manifest is None or outcome.plan is None:
+        return ""
+    if path and path.suffix.lower() == ".json":
+        return json_manifest(outcome.manifest)
+    models = [step.id for step in outcome.plan.steps if step.type == "task"]
+    head = [MANIFEST_HEAD, *([MODEL_STEPS.format(steps=", ".join(models))] if models else []), ""]
+    return toml_manifest(outcome.manifest, head=head)
+
+
+def save_manifest(path: Path, outcome: Outcome) -> None:
+    """Write the manifest of a plan as TOML or JSON, by the suffix of the file."""
+    if text := manifest_text(outcome, path):
+        write_user_file(path, text)
 
 
 def save_plan(path: Path, request: str, outcome: Outcome) -> None:

@@ -5,9 +5,9 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TextIO
 
+from agent.protocol.envelope import Envelope
 from agent.protocol.events import (
     ApprovalResolved,
-    Envelope,
     ErrorRaised,
     MemoryChanged,
     MessageAdded,

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from agent.protocol.events import Envelope, Event, RunCompleted, RunStarted
+from agent.protocol.envelope import Envelope
+from agent.protocol.events import Event, RunCompleted, RunStarted
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import AgentError, InputError
 from agent.vocabulary.outcome import Outcome
@@ -17,7 +18,7 @@ from cli.run.listener import Listener
 from cli.run.progress import print_stderr
 from cli.run.stdout import event_line, result_document, write_line
 from cli.safe_write import write_user_file
-from cli.screen.format import resume_hint, shorten_path
+from cli.screen.format import WILL_RUN, resume_hint, runnable_lines, shorten_path
 
 NO_PLAN = "the task needs no plan"
 
@@ -60,6 +61,10 @@ def _write_files(flags: RunFlags, outcome: Outcome, folders: tuple[Path, ...], r
         from cli.run.plan_output import save_plan
 
         save_plan(flags.save, request, outcome)
+    if flags.manifest_output:
+        from cli.run.plan_output import save_manifest
+
+        save_manifest(Path(flags.manifest_output), outcome)
 
 
 def _write_answer(flags: RunFlags, outcome: Outcome, listener: Listener) -> None:
@@ -73,20 +78,31 @@ def _write_answer(flags: RunFlags, outcome: Outcome, listener: Listener) -> None
 
 
 def _write_plan(flags: RunFlags, outcome: Outcome, listener: Listener) -> None:
-    from cli.run.plan_output import graph_data, render_plan
+    from cli.run.plan_output import manifest_text, render_plan
 
     if flags.output_format == "text":
-        if text := render_plan(outcome):
+        is_manifest = flags.manifest_output == "" and outcome.manifest is not None
+        if text := manifest_text(outcome).rstrip() if is_manifest else render_plan(outcome):
             write_line(text)
     elif flags.output_format == "json" and listener.result:
-        write_line(result_document(listener.result, outcome, {"graph": graph_data(outcome)}))
+        write_line(result_document(listener.result, outcome, _plan_data(outcome)))
+
+
+def _plan_data(outcome: Outcome) -> dict[str, object]:
+    from agent.planning.manifest_file import manifest_data
+    from cli.run.plan_output import graph_data
+
+    manifest = {"manifest": manifest_data(outcome.manifest)} if outcome.manifest else {}
+    return {"graph": graph_data(outcome), **manifest}
 
 
 def _print_hints(outcome: Outcome, listener: Listener, *, is_quiet: bool) -> None:
     """Print where the created files are and the resume command, as far as no live screen has shown them."""
     if outcome.artifacts and not is_quiet and not (listener.is_live and listener.own_folder is None):
-        where = f" in {shorten_path(listener.own_folder)}" if listener.own_folder else ""
+        where = f" in {shorten_path(listener.files_folder)}" if listener.files_folder else ""
         print_stderr(f"files{where}: {', '.join(outcome.artifacts)}")
+    if outcome.will_run and not listener.is_live:
+        print_stderr("\n".join((WILL_RUN, *runnable_lines(outcome.will_run))))
     if outcome.resume and not listener.is_live:
         print_stderr(f"hint: {resume_hint(outcome.resume)}")
 

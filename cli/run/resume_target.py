@@ -33,6 +33,7 @@ NONE_HERE = "there is no unfinished run in this folder"
 NEWER_HERE = "newer runs were started in this folder"
 NOT_RESUMED = "nothing was resumed"
 NOTHING_TO_RESUME = "there is nothing to resume"
+_START_AGAIN = 'give the task again: agent run --continue "your task"'
 FINISHED = "finished successfully"
 
 
@@ -104,9 +105,17 @@ def _find_unfinished(flags: RunFlags, store: SessionStore) -> ResumableRun:
         return candidate
     folder = last_session(store, _here(flags)) if name is None else store.find(name)
     in_session = unfinished_in(folder)
+    if in_session is None and (lost := _lost_request(folder)):
+        raise UsageError(f"run {lost} was interrupted before its task was saved; {NOTHING_TO_RESUME}", _START_AGAIN)
     if in_session is None:
         raise UsageError(f"all runs of session {folder.id} have finished; {NOTHING_TO_RESUME}", _HINT)
     return in_session
+
+
+def _lost_request(folder: SessionFolder) -> str | None:
+    """Return the last run of a session if its log ends before the task."""
+    runs = read_session(folder).runs
+    return runs[-1].run_id if runs and runs[-1].subtype == "unfinished" and not runs[-1].user else None
 
 
 def _find_session(flags: RunFlags, store: SessionStore) -> SessionFolder:

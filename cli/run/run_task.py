@@ -6,14 +6,16 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent.app import App
-from agent.assembly import RunOptions
 from agent.config.load import LoadedSettings, load_settings
 from agent.config.settings import Settings
-from agent.config.user_dirs import data_dir, data_path, os_environ
+from agent.config.user_dirs import config_dir, data_dir, data_path, os_environ, own_folders, user_homes
+from agent.plugins.find import find_plugins
 from agent.protocol.commands import Submit
+from agent.run_context import RunOptions
 from agent.run_scope import SessionLocation
 from agent.sessions.lock import LockTimeout
 from agent.sessions.store import SessionStore
@@ -21,7 +23,7 @@ from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import AgentError, SessionBusy, UsageError
 from agent.vocabulary.outcome import Outcome
 from agent.vocabulary.plan import Plan
-from agent.workspace.git_state import common_git_dir
+from agent.vocabulary.task_config import TaskConfig
 from cli.run.flag_checks import check_network
 from cli.run.flags import RunFlags, parse_run_flags
 from cli.run.listener import Listener
@@ -29,8 +31,10 @@ from cli.run.progress import print_stderr
 from cli.run.result_output import check_writable, write_failure, write_result
 from cli.run.task_input import StoppedEarly, read_task
 from cli.run.work_folder import WorkFolder, choose_folder
+from cli.safe_write import check_named_files
 
 if TYPE_CHECKING:
+    from agent.planning.manifest_file import GivenManifest
     from cli.run.plan_editor import PlanReview
     from cli.run.resume_target import ResumeTarget
 
@@ -38,6 +42,8 @@ if TYPE_CHECKING:
 def build_request(flags: RunFlags, settings: Settings, environ: Mapping[str, str]) -> Submit:
     """Build the request; a plan file is read, validated and optionally edited first."""
     plan, task = None, flags.prompt
+    if flags.user_command:
+        task = _expand_command(flags.user_command, task or "", settings, environ)
     if flags.plan:
         from cli.run.plan_editor import load_plan
 
@@ -50,10 +56,18 @@ def build_request(flags: RunFlags, settings: Settings, environ: Mapping[str, str
         prompt=prompt,
         stdin=stdin,
         files=flags.files,
-        inputs=flags.inputs,
         plan_only=flags.plan_only,
         plan=plan,
     )
+
+
+def _expand_command(name: str, argument: str, settings: Settings, environ: Mapping[str, str]) -> str:
+    """Return the request of a command of the user or of a plugin."""
+    from agent.config.user_commands import find_user_command
+
+    found = find_plugins(environ, settings)
+    plugins = [plugin.folder for plugin in found.plugins if plugin.folder] if found else []
+    return find_user_command(name, (config_dir(environ), *plugins)).expand(argument)
 
 
 def _uses_context(flags: RunFlags, plan: Plan) -> bool:
@@ -83,6 +97,11 @@ def run_task(given: Mapping[str, object], request: Submit | None = None) -> int:
         check_network(flags.settings, loaded.settings.backend)
         check_writable(flags.last_message)
         check_writable(flags.save)
+        # What is read becomes part of the request; a plan or a cassette that is none is refused anyway.
+        inputs = (path for path, _ in _task_config(flags).inputs)
+        named = (flags.record, flags.schema, *flags.files, *inputs)
+        check_named_files(named, (*filter(None, (flags.cwd,)), *flags.add_dirs))
+        check_writable(Path(flags.manifest_output) if flags.manifest_output else None)
         if flags.input_format == "stream-json":
             return _run_stream_session(flags, target, loaded, environ)
         if flags.edit and not is_interactive():
@@ -102,7 +121,14 @@ def run_task(given: Mapping[str, object], request: Submit | None = None) -> int:
         from cli.run.worktree_choice import finish_worktree
 
         can_ask = is_interactive() and not flags.quiet
-        finish_worktree(folder.worktree, environ, outcome, submit.prompt, is_quiet=flags.quiet, can_ask=can_ask)
+        finish_worktree(
+            folder.worktree,
+            environ,
+            submit.prompt,
+            may_remove=outcome.exit_code == 0,
+            is_quiet=flags.quiet,
+            can_ask=can_ask,
+        )
     return exit_code
 
 
@@ -230,8 +256,10 @@ def _run_options(
         session_id=target.session_id if target else flags.session,
         is_ephemeral=flags.ephemeral,
         cwd=folder.path,
-        git_dir=common_git_dir(folder.worktree.repository) if folder.worktree else None,
+        worktree=folder.worktree,
         extra_dirs=flags.add_dirs,
+        own_dirs=own_folders(environ),
+        homes=user_homes(environ),
     )
     return RunOptions(
         location=location,
@@ -241,7 +269,45 @@ def _run_options(
         output_schema=flags.schema,
         lock_timeout=lock_timeout,
         resumes=target.run_id if target else None,
+        is_strict=flags.strict,
+        task=_task_config(flags),
+        manifest=_read_manifest(flags.manifest),
     )
+
+
+def _read_manifest(path: Path | None) -> "GivenManifest | None":
+    if path is None:
+        return None
+    from agent.planning.manifest_file import read_manifest
+
+    return read_manifest(path)
+
+
+def _task_config(flags: RunFlags) -> TaskConfig:
+    return TaskConfig(
+        repo_url=flags.repo or "",
+        skill_files=flags.skills,
+        git_branch=flags.branch,
+        is_shallow=flags.shallow,
+        input_files=tuple(map(_input_file, flags.inputs)),
+        mcp_config=_mcp_config(flags),
+    )
+
+
+def _mcp_config(flags: RunFlags) -> Mapping[str, object]:
+    """Return the servers of all files of --mcp as one. Raises ConfigError."""
+    if not flags.mcp:
+        return {}
+    from agent.config.mcp_file import merge_files
+
+    return merge_files(flags.mcp)
+
+
+def _input_file(given: str) -> dict[str, object]:
+    """Return a file, and its name if it is given as NAME=FILE; a file that really has a = in its name stays one."""
+    name, equals, path = given.partition("=")
+    is_named = equals and path and not Path(given).exists()
+    return {"path": path, "name": name} if is_named else {"path": given}
 
 
 def is_interactive() -> bool:

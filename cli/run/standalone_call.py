@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
+from agent.config.environment import is_shared_place
 from agent.config.load import load_settings
-from agent.config.user_dirs import current_folder, data_path, os_environ
+from agent.config.user_dirs import current_folder, data_path, os_environ, own_folders, user_homes
 from agent.diagnostics.one_call import FULL_OUTPUT_CHARS
 from agent.execution.approvals import PendingQuestions
+from agent.memory.memory_file import MemoryFile
+from agent.memory.run_memory import RunMemory
 from agent.protocol.channel import Subscription
 from agent.protocol.events import WarningRaised
 from agent.run_scope import SessionLocation, open_scope
@@ -56,7 +59,8 @@ async def _run(options: CallOptions, call: Callable[[ToolEnvironment], Awaitable
     loaded = load_settings(environ=environ, flags=options.flags, assignments=options.assignments)
     check_network(options.flags, loaded.settings.backend)
     settings = replace(loaded.settings, output_trim_chars=FULL_OUTPUT_CHARS)
-    scope = open_scope(_session_location(options, environ), loaded.secrets)
+    is_shared = is_shared_place(settings.shared, environ)
+    scope = open_scope(_session_location(options, environ), loaded.secrets, is_shared=is_shared)
     questions = PendingQuestions(
         channel=scope.channel, is_present=is_interactive(), timeout_s=settings.approval_timeout_s
     )
@@ -70,8 +74,18 @@ async def _run(options: CallOptions, call: Callable[[ToolEnvironment], Awaitable
         questions=questions,
         is_user_present=is_interactive(),
         is_checked=options.is_checked,
-        on_refused=lambda subject: None,
+        on_refused=lambda reason, hint: None,
         on_sandbox_error=sandbox_errors.append,
+        memory=RunMemory(
+            file=MemoryFile(scope.data_dir),
+            redactor=scope.redactor,
+            channel=scope.channel,
+            request="",
+            is_persistent=True,
+            settings=settings,
+        )
+        if settings.memory
+        else None,
     )
     try:
         result = await call(environment)
@@ -89,6 +103,8 @@ def _session_location(options: CallOptions, environ: Mapping[str, str]) -> Sessi
         is_ephemeral=True,
         cwd=options.cwd or current_folder(),
         extra_dirs=options.add_dirs,
+        own_dirs=own_folders(environ),
+        homes=user_homes(environ),
     )
 
 

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Mapping
 
 from agent.protocol.codec import to_json
-from agent.protocol.events import Envelope
+from agent.protocol.envelope import Envelope
 from agent.vocabulary.outcome import Outcome
 from cli.screen.sanitize import sanitize, to_safe_json
 from tooling.contract.json_codec import encode

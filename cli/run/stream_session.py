@@ -9,13 +9,14 @@ from signal import Signals
 from typing import TypeAlias
 
 from agent.app import App
-from agent.assembly import RunOptions
 from agent.backends.shared import SharedBackend
 from agent.config.load import LoadedSettings
 from agent.protocol.codec import CodecError
 from agent.protocol.command_lines import End, Interrupt, LineCommand, parse_command
 from agent.protocol.commands import AnswerQuestion, Detach, ResolveApproval, Steer, Submit
-from agent.protocol.events import Envelope, ErrorRaised
+from agent.protocol.envelope import Envelope
+from agent.protocol.events import ErrorRaised
+from agent.run_context import RunOptions
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import AgentError
 from cli.run.flags import RunFlags

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from agent.protocol.commands import Answer, AnswerQuestion, ResolveApproval
+from agent.protocol.envelope import Envelope
 from agent.protocol.events import (
+    MANIFEST_TOOL,
     ApprovalRequested,
-    Envelope,
     ErrorRaised,
     Event,
     QuestionAsked,
@@ -24,7 +25,15 @@ from agent.vocabulary.plan import LEAD
 from cli.escape_command import escape
 from cli.external_programs import ExternalPrograms
 from cli.run.progress import stderr_size, wants_color, write_stderr_raw
-from cli.screen.cards import COMMAND_TOOL, CardRenderer, InputRequest, can_store_rule, join_keys, rule_text
+from cli.screen.cards import (
+    COMMAND_TOOL,
+    EDITABLE_TOOLS,
+    CardRenderer,
+    InputRequest,
+    can_store_rule,
+    join_keys,
+    rule_text,
+)
 from cli.screen.colors import Paint, resolve_theme
 from tooling.contract.action import Scope
 
@@ -36,6 +45,7 @@ _VIEW = "[v] view all"
 _DENY = "[n] no, or write why not: "
 VIEW_KEY = "v"
 ANSWER_PROMPT = "your answer: "
+EDIT_MANIFEST = 'the manifest as one line of JSON, for example {"version": 1, "programs": ["make"]}\n> '
 PASTE_NOTICE = "(pasted lines are not taken as an answer)"
 # Without a live screen, these are printed at once.
 _PRINTED = (StepCompleted, ErrorRaised, RunCompleted)
@@ -110,6 +120,9 @@ class TerminalApprovals:
             self._programs.open_pager(card.full_text(request))
             line = _read_line(prompt)
         answer = parse_answer(request, line)
+        if answer is None and isinstance(request, ApprovalRequested) and request.tool == MANIFEST_TOOL:
+            edited = self._programs.edit(request.command, name="manifest.toml")
+            answer = ResolveApproval(approval_id=request.approval_id, decision="allow", command=edited)
         while answer is None:
             answer = parse_answer(request, _read_line(edit_prompt(request)), is_edited=True)
         return answer
@@ -136,7 +149,7 @@ def parse_answer(request: InputRequest, line: str, *, is_edited: bool = False) -
         return ResolveApproval(approval_id=request.approval_id, decision=decision, command=line or None)
     if word in _SCOPES and (can_store_rule(request) or word not in ("p", "a")):
         return ResolveApproval(approval_id=request.approval_id, decision="allow", scope=_SCOPES[word])
-    if word in ("e", "edit") and request.tool == COMMAND_TOOL:
+    if word in ("e", "edit") and request.tool in EDITABLE_TOOLS:
         return None
     return ResolveApproval(approval_id=request.approval_id, decision="deny", remark="" if word in ("n", "no") else line)
 
@@ -152,6 +165,8 @@ def answer_prompt(request: InputRequest, *, is_folded: bool = False, width: int 
     """Return the prompt of the answer line, wrapped between the keys."""
     if isinstance(request, QuestionAsked):
         return ANSWER_PROMPT
+    if request.tool == MANIFEST_TOOL:
+        return "\n".join(join_keys([_ONCE[0], _EDIT, _DENY], width, "  "))
     is_command = request.tool == COMMAND_TOOL
     # For a web page, the host is allowed rather than the one URL.
     is_host = not is_command and request.rule.startswith(f"{request.tool} ")
@@ -163,6 +178,8 @@ def answer_prompt(request: InputRequest, *, is_folded: bool = False, width: int 
 
 def edit_prompt(request: InputRequest) -> str:
     """Return the prompt for an edited command."""
+    if isinstance(request, ApprovalRequested) and request.tool == MANIFEST_TOOL:
+        return EDIT_MANIFEST
     return f"run instead of {escape(request.command if isinstance(request, ApprovalRequested) else '')}\n> "
 
 

@@ -11,7 +11,7 @@ from agent.config.user_dirs import config_dir, current_folder, data_path
 from agent.sessions.store import SessionStore, new_session_id
 from agent.sessions.views.session_summary import read_head
 from agent.vocabulary.errors import InputError
-from agent.workspace.git_state import find_repository
+from agent.workspace.git_command import find_repository
 from agent.workspace.worktrees import Worktree, Worktrees
 from cli.run.flags import RunFlags
 from cli.screen.format import shorten_path
@@ -50,8 +50,8 @@ class WorkFolder:
 def choose_folder(flags: RunFlags, target: "ResumeTarget | None", environ: Mapping[str, str]) -> WorkFolder:
     """Choose the folder of a run; raises InputError if the current folder is wanted and was deleted."""
     if flags.worktree is not None:
-        return _open_worktree(flags.worktree, (flags.cwd or current_folder()).resolve(), environ)
-    if flags.cwd or flags.scratch:
+        return open_worktree(flags.worktree, (flags.cwd or current_folder()).resolve(), environ)
+    if flags.cwd or flags.scratch or (flags.repo and not flags.session):
         return WorkFolder(path=flags.cwd)
     if target:
         used = Worktrees(data_path(environ), environ).containing(target.cwd) if target.cwd else None
@@ -65,7 +65,7 @@ def choose_folder(flags: RunFlags, target: "ResumeTarget | None", environ: Mappi
     return WorkFolder(path=None if why else current, why=why)
 
 
-def _open_worktree(name: str, folder: Path, environ: Mapping[str, str]) -> WorkFolder:
+def open_worktree(name: str, folder: Path, environ: Mapping[str, str]) -> WorkFolder:
     """Open the worktree of this name, or a new one; the run works in the same folder of it."""
     if not folder.is_dir():
         raise InputError(f"{folder} is not an existing folder")

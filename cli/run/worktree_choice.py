@@ -6,7 +6,6 @@ import typer
 
 from agent.config.user_dirs import data_path
 from agent.vocabulary.errors import AgentError
-from agent.vocabulary.outcome import Outcome
 from agent.workspace.worktrees import Worktree, Worktrees
 from cli.run.progress import print_stderr
 from cli.screen.format import shorten_path
@@ -20,18 +19,23 @@ _CHOICES = ("merge", "keep", "discard")
 def finish_worktree(
     worktree: Worktree,
     environ: Mapping[str, str],
-    outcome: Outcome,
     request: str,
     *,
+    may_remove: bool,
     is_quiet: bool,
     can_ask: bool,
 ) -> None:
-    """Commit what the run did, show it, and let the user choose; without a terminal it is kept."""
+    """Commit what was done, show it, and let the user choose; without a terminal it is kept.
+
+    One without changes is removed if that is allowed: a run that has not finished may be resumed there.
+    """
     worktrees = Worktrees(data_path(environ), environ)
     try:
+        for step in worktrees.steps_of(worktree):
+            worktrees.commit(step, request)
+            _say(f"not merged: {kept(step)}", is_quiet=is_quiet)
         if not worktrees.commit(worktree, request):
-            # A run that has not finished may be resumed there.
-            if outcome.exit_code == 0:
+            if may_remove:
                 worktrees.discard(worktree)
                 _say(UNCHANGED, is_quiet=is_quiet)
             return
@@ -63,7 +67,7 @@ def _say(text: str, *, is_quiet: bool) -> None:
 
 
 def kept(worktree: Worktree) -> str:
-    """Return how to go on with a worktree."""
+    """Return how to look at, merge or discard a worktree."""
     name = worktree.name
     return f"on branch {worktree.branch}; agent worktrees diff {name} | merge {name} | discard {name}"
 

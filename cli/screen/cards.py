@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from rich.cells import cell_len, chop_cells
 
-from agent.protocol.events import ApprovalRequested, QuestionAsked
+from agent.protocol.events import MANIFEST_TOOL, ApprovalRequested, QuestionAsked
 from cli.escape_command import command_lines, escape, is_long_command
 from cli.screen.blocks import split_fold, wrap_hanging
 from cli.screen.colors import Paint, wrap_lines
@@ -17,6 +17,8 @@ from tooling.contract.fast_dataclass import dataclass
 InputRequest: TypeAlias = ApprovalRequested | QuestionAsked
 
 COMMAND_TOOL = "run_command"
+# The user may change what is run or granted.
+EDITABLE_TOOLS = (COMMAND_TOOL, MANIFEST_TOOL)
 _DEFAULT_REASON = "it changes a file in your folder (--approval-mode auto-edit allows that)"
 _OPINIONS = {"allow": "looks fine.", "ask": "needs your look.", "deny": "should not run."}
 _INDENT = "    "
@@ -41,6 +43,8 @@ class CardRenderer:
         if isinstance(request, QuestionAsked):
             first, *rest = question_lines(request, self.width - cell_len(step) - 2 if step else self.width)
             return [name + self.paint("warn", first), *rest]
+        if request.tool == MANIFEST_TOOL:
+            return [self.paint("warn", "allow all of this for the plan?"), *self._sheet(request), *self._facts(request)]
         first, *rest = command_lines(request.command)
         tool = "" if request.tool in (None, COMMAND_TOOL) else f"{escape(request.tool or '')} "
         return [
@@ -61,6 +65,11 @@ class CardRenderer:
         if isinstance(request, QuestionAsked):
             return False
         return is_long_command(request.command) or any(VIEW_HINT in line for line in self._diff_of(request))
+
+    def _sheet(self, request: ApprovalRequested) -> list[str]:
+        """Return the manifest of a plan, without the number of its format."""
+        lines = [line for line in request.command.rstrip("\n").split("\n") if not line.startswith("version = ")]
+        return [f"{_INDENT}{escape(line)}" for line in lines]
 
     def _diff_of(self, request: ApprovalRequested) -> list[str]:
         rows = min(max(self.rows - _OTHER_ROWS, _MIN_DIFF_ROWS), _MAX_DIFF_ROWS)

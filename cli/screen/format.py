@@ -1,12 +1,14 @@
 """Short texts for events: durations, counts, costs, call subjects and decisions."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from agent.protocol.events import ApprovalRequested, ApprovalResolved, RuleSaved
+from agent.vocabulary.outcome import RunnableFile
 from agent.vocabulary.plan import SURPRISE
 from agent.vocabulary.usage import Usage
+from cli.escape_command import escape
 from tooling.contract.action import USER
 from tooling.contract.image import Image
 
@@ -165,3 +167,13 @@ def replan_text(reason: str) -> str:
 def resume_hint(command: str, *, in_repl: bool = False) -> str:
     """Return how to resume a run that did not finish."""
     return f"resume with /resume, or: {command}" if in_repl else f"resume with: {command}"
+
+
+WILL_RUN = "these will run when you use the folder; commands created or changed them:"
+_MAX_RUNNABLE = 20
+
+
+def runnable_lines(files: Sequence[RunnableFile]) -> list[str]:
+    """Return one line for each file that other tools run, and how many more there are."""
+    lines = [f"  {escape(file.path)} ({file.runs})" for file in files[:_MAX_RUNNABLE]]
+    return [*lines, f"  and {len(files) - _MAX_RUNNABLE} more"] if len(files) > _MAX_RUNNABLE else lines

@@ -5,11 +5,11 @@ from collections.abc import Callable
 
 from rich.cells import cell_len
 
+from agent.protocol.envelope import Envelope
 from agent.protocol.events import (
     ApprovalRequested,
     ApprovalResolved,
     BudgetSpent,
-    Envelope,
     MessageAdded,
     PlanUpdated,
     QuestionAnswered,

@@ -1,6 +1,7 @@
 """What the running calls are about, folded from events; a command that the user edited is shown as edited."""
 
-from agent.protocol.events import ApprovalRequested, ApprovalResolved, Envelope, RunStarted, ToolStarted
+from agent.protocol.envelope import Envelope
+from agent.protocol.events import ApprovalRequested, ApprovalResolved, RunStarted, ToolStarted
 from cli.screen.format import call_subject
 from tooling.contract.fast_dataclass import dataclass
 

@@ -1,6 +1,6 @@
 """A plan drawn as text: parallel steps, dependencies and the critical path."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from rich.cells import cell_len
 
@@ -28,6 +28,7 @@ _MARKS: dict[str, tuple[str, Tone]] = {
     "skipped": ("–", "quiet"),
     "cancelled": ("–", "quiet"),
 }
+_DONE = ("ok", "skipped", "cancelled")
 _KINDS = {"task": "", "tool": "call", "ask_user": "question"}
 NO_MODEL = "needs no model"
 COST_UNKNOWN = "estimated cost: unknown (the model has no known price)"
@@ -47,11 +48,21 @@ class _Row:
 
 
 def graph_lines(
-    steps: Sequence[PlanStep], *, width: int, paint: Paint, statuses: Mapping[str, str] | None = None
+    steps: Sequence[PlanStep],
+    *,
+    width: int,
+    paint: Paint,
+    statuses: Mapping[str, str] | None = None,
+    max_steps: int | None = None,
+    more_hint: str = "",
 ) -> list[str]:
-    """Draw the steps level by level; a rail joins those that can run in parallel."""
-    width = min(max(width, MIN_WIDTH), MAX_WIDTH)
-    rows = _rows(steps, statuses or {})
+    """Draw the steps level by level; a rail joins those that can run in parallel.
+
+    With more than `max_steps` only those are drawn that matter most now, and a last line counts the others.
+    """
+    width, statuses = min(max(width, MIN_WIDTH), MAX_WIDTH), statuses or {}
+    shown = steps if max_steps is None or len(steps) <= max_steps else _most_relevant(steps, statuses, max_steps - 1)
+    rows = _rows(steps, statuses, {step.id for step in shown})
     number_cells = max((len(row.number) for row in rows), default=0)
     id_cells = min(max((cell_len(step.id) for step in steps), default=0), _ID_CELLS)
     room = width - number_cells - id_cells - _GAP_CELLS
@@ -66,7 +77,27 @@ def graph_lines(
         first, *rest = _step_lines(row.step, room, paint)
         lines.append(f"{head}{' ' * (id_cells - cell_len(name))}  {first}".rstrip())
         lines += [f"{below}{line}" for line in rest]
+    if len(shown) < len(steps):
+        rest_text = _count_rest([step for step in steps if step not in shown], statuses)
+        lines += [paint("quiet", line) for line in wrap(f"… {rest_text}{more_hint}", width)]
     return lines
+
+
+def _most_relevant(steps: Sequence[PlanStep], statuses: Mapping[str, str], room: int) -> list[PlanStep]:
+    """Return the steps to look at: running and failed ones first, then those that come next, then finished ones."""
+    level_of = levels(steps)
+
+    def rank(step: PlanStep) -> tuple[int, int]:
+        status = statuses.get(step.id, "")
+        return (2, -level_of[step.id]) if status in _DONE else (1, level_of[step.id]) if not status else (0, 0)
+
+    return sorted(steps, key=rank)[:room]
+
+
+def _count_rest(steps: Sequence[PlanStep], statuses: Mapping[str, str]) -> str:
+    done = sum(statuses.get(step.id, "") in _DONE for step in steps)
+    counts = ((done, "more done"), (len(steps) - done, "to do" if done else "more steps"))
+    return ", ".join(f"{count} {what}" for count, what in counts if count)
 
 
 def summary_lines(steps: Sequence[PlanStep], *, width: int, paint: Paint) -> list[str]:
@@ -91,11 +122,11 @@ def cost_text(steps: Sequence[PlanStep]) -> str:
     return f"estimated cost: about {format_cost(total)} for steps of typical size"
 
 
-def _rows(steps: Sequence[PlanStep], statuses: Mapping[str, str]) -> list[_Row]:
+def _rows(steps: Sequence[PlanStep], statuses: Mapping[str, str], shown: Collection[str]) -> list[_Row]:
     level_of, path = levels(steps), critical_path(steps)
     rows: list[_Row] = []
     for level in range(max(level_of.values(), default=-1) + 1):
-        parallel = [step for step in steps if level_of[step.id] == level]
+        parallel = [step for step in steps if level_of[step.id] == level and step.id in shown]
         last = len(parallel) - 1
         for index, step in enumerate(parallel):
             not_started: tuple[str, Tone] = (_ON_PATH, "strong") if step.id in path else (_OFF_PATH, "plain")

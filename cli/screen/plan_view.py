@@ -1,6 +1,7 @@
 """The current plan of a run and the status of its steps, folded from events; the lead is not drawn."""
 
-from agent.protocol.events import Envelope, PlanUpdated, RunStarted, StepCompleted, StepStarted
+from agent.protocol.envelope import Envelope
+from agent.protocol.events import PlanUpdated, RunStarted, StepCompleted, StepStarted
 from agent.vocabulary.plan import LEAD, PlanStep
 from cli.screen.colors import Paint
 from cli.screen.plan_graph import graph_lines
@@ -44,7 +45,11 @@ class PlanView:
         """Return how many steps have this status, without the lead."""
         return sum(status == now for step, now in self._statuses.items() if step != LEAD)
 
-    def lines(self, width: int, *, is_final: bool = False) -> list[str]:
+    def lines(
+        self, width: int, *, is_final: bool = False, max_steps: int | None = None, more_hint: str = ""
+    ) -> list[str]:
         """Draw the plan with current statuses, or only with those that will not change any more."""
         statuses = {step: now for step, now in self._statuses.items() if not (is_final and now == "running")}
-        return graph_lines(self.steps, width=width, paint=self._paint, statuses=statuses)
+        return graph_lines(
+            self.steps, width=width, paint=self._paint, statuses=statuses, max_steps=max_steps, more_hint=more_hint
+        )

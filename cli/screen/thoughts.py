@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 
-from agent.protocol.events import Envelope, MessageAdded, RunCompleted, RunStarted
+from agent.protocol.envelope import Envelope
+from agent.protocol.events import MessageAdded, RunCompleted, RunStarted
 from cli.screen.colors import wrap
 from tooling.contract.fast_dataclass import dataclass
 

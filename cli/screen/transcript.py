@@ -5,10 +5,10 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from agent.protocol.envelope import Envelope
 from agent.protocol.events import (
     ApprovalRequested,
     ApprovalResolved,
-    Envelope,
     ErrorRaised,
     FilesChanged,
     MemoryChanged,
@@ -28,6 +28,7 @@ from agent.vocabulary.status import is_success
 from cli.screen.blocks import BlockWriter, FoldedOutput, Folds
 from cli.screen.colors import Paint, Tone, clip, to_single_line
 from cli.screen.format import (
+    WILL_RUN,
     answer_text,
     approval_text,
     declined_remark,
@@ -39,6 +40,7 @@ from cli.screen.format import (
     is_by_user,
     replan_text,
     resume_hint,
+    runnable_lines,
     saved_rule_text,
 )
 from cli.screen.markdown_stream import MarkdownStream
@@ -56,6 +58,11 @@ _SAME_DIFF_CHARS = 2000
 _MIN_THOUGHT_S = 1.0
 
 Markdown = Callable[[str], str]
+
+
+# A longer plan would fill a window of 24 rows; it is folded to this many lines.
+_MAX_PLAN_STEPS = 12
+PLAN_HINT, RUN_HINT = " (/plan shows all)", " (agent runs show lists all)"
 
 
 class Transcript:
@@ -215,7 +222,9 @@ class Transcript:
         if plan.diff and not is_first:
             lines += self._blocks.wrapped("strong", replan_text(plan.reason))
             lines += [self._blocks.clipped(_diff_tone(line), f"  {line}") for line in plan.diff.splitlines()]
-        self._blocks.block("plan", [*lines, *self.plan.lines(self._width(), is_final=True)])
+        hint = PLAN_HINT if self._is_in_repl else RUN_HINT
+        drawn = self.plan.lines(self._width(), is_final=True, max_steps=_MAX_PLAN_STEPS, more_hint=hint)
+        self._blocks.block("plan", [*lines, *drawn])
 
     def _on_message(self, envelope: Envelope, said: MessageAdded) -> None:
         """Stream the answer, which comes from the lead, the composer or the only step; name the images of a request."""
@@ -328,6 +337,10 @@ class Transcript:
             lines += self._blocks.wrapped("quiet", f"  wrote {', '.join(map(to_single_line, end.artifacts))}")
         if by_commands := [path for path in dict.fromkeys(self._command_changes) if path not in end.artifacts]:
             lines += self._blocks.wrapped("quiet", f"  commands changed {', '.join(map(to_single_line, by_commands))}")
+        if end.will_run:
+            lines += self._blocks.wrapped("warn", f"  {WILL_RUN}")
+            named = [f"  {text}" for text in runnable_lines(end.will_run)]
+            lines += [line for text in named for line in self._blocks.wrapped("quiet", text)]
         parts = [format_duration(end.duration_ms / 1000)]
         parts += [counts] if (counts := self._step_counts(end)) else []
         parts += [format_tokens(end.usage)] if end.usage.total_tokens else []

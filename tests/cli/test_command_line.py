@@ -5,8 +5,8 @@ import re
 import pytest
 
 from agent.vocabulary.errors import UsageError
-from cli.application import COMMANDS
 from cli.command_line import HELP_HINT, PLANNED, CommandLine, read_command_line
+from cli.command_table import COMMANDS
 from tests.cli.terminal_user import User
 
 DEFAULTS = {entry.name: entry.default for entry in COMMANDS}
@@ -53,7 +53,7 @@ def test_the_command_is_found(words: tuple[str, ...], command: str | None, argum
         (("-c", "go on"), "go on", ["-c"]),
         (("hello",), "hello", []),
         (("run the tests",), "run the tests", []),
-        (("--", "mcp"), "mcp", []),
+        (("--", "schedules"), "schedules", []),
     ],
 )
 def test_one_text_that_is_no_command_is_a_request(

@@ -14,7 +14,7 @@ from tests.house.source_tree import ROOT
 FILE = ROOT / "docs" / "events.schema.json"
 EVENTS: tuple[type, ...] = get_args(Event)
 # These always happen inside a step, so `step_id` and `attempt` are required.
-IN_STEP = ("step.", "tool.", "approval.", "question.", "todo", "files", "context")
+IN_STEP = ("step.", "tool.", "question.", "todo", "files", "context")
 
 Schema = dict[str, object]
 ENVELOPE = "Envelope"

@@ -6,8 +6,8 @@ from functools import cache
 
 import pytest
 
-from cli.application import build_application
 from cli.completion.command_tree import CommandNode, build_tree
+from cli.typer_program import build_application
 from tests.docs.console_blocks import PAGES
 from tests.house.source_tree import ROOT
 

@@ -46,7 +46,7 @@ def test_every_example_runs_as_its_header_says(user: User) -> None:
         assert any(line.startswith("agent run") or "| agent run" in line for line in lines), file
         output = shell(user, "\n".join(("set -e", *lines)).replace("/tmp/", ""))
         (user.home / "project" / "examples").unlink()
-        answer = "\n".join(line for line in output.splitlines() if not line.startswith("files: "))
+        answer = "\n".join(line for line in output.splitlines() if not line.startswith("files in "))
         assert answer.endswith((".", "Hello from Windlass.")) and "error" not in output, output
 
 

@@ -7,9 +7,10 @@ import pytest
 from typer.core import TyperCommand
 from typer.main import get_command
 
+from agent.config.user_commands import load_user_commands
 from agent.model.providers import PROVIDERS
-from cli.application import COMMANDS, build_application
-from cli.repl.commands.user_commands import load_user_commands
+from cli.command_table import COMMANDS
+from cli.typer_program import build_application
 from tests.docs import prompt_commands, providers_table
 from tests.docs.console_blocks import PAGES
 

@@ -11,6 +11,7 @@ SMALL_LINES = 60
 # Small modules that stay on their own, although only one module imports them.
 SMALL_MODULES = {
     "agent.backends.table": "the table of backends, which contributors look for",
+    "agent.backends.host": "a backend, which the table of backends names",
     "agent.backends.egress.relay": "the outer half of the relay, next to its inner half",
     "cli.completion.model_values": "one kind of candidates, looked up by name like the others",
     "tooling.contract.files": "a port for tool authors",

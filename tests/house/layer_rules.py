@@ -12,6 +12,8 @@ _MODEL_LIBRARIES = ("litellm", "openai")
 _LOOP_STARTERS = ("asyncio.run", "asyncio.Runner", "asyncio.get_event_loop", "asyncio.new_event_loop")
 _STREAMS = ("sys.stdout", "sys.stderr", "sys.__stdout__", "sys.__stderr__")
 _ENVIRONMENT = ("os.environ", "os.environb", "os.getenv", "os.getenvb", "os.putenv")
+# It keeps what plugins print away from stdout.
+_STDOUT_GUARD = "agent.plugins.guard"
 # litellm reads one switch from the environment at import and offers no other way to set it.
 _ENVIRONMENT_WRITER = "agent.model.litellm_client"
 
@@ -66,7 +68,8 @@ def prints(source: Module) -> Iterator[str]:
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("print", "input"):
             yield f"{source.name}:{node.lineno} calls {node.func.id}()"
-    yield from _dotted_uses(source, _STREAMS)
+    if source.name != _STDOUT_GUARD:
+        yield from _dotted_uses(source, _STREAMS)
 
 
 def loop_starts(source: Module) -> Iterator[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from tests.provider.openai_frames import arguments_text
 from tests.provider.replies import Reply, split_text
 
-_STOP_REASONS = {"stop": "end_turn", "length": "max_tokens"}
+_STOP_REASONS = {"stop": "end_turn", "length": "max_tokens", "content_filter": "refusal"}
 
 
 def frame(data: Mapping[str, object]) -> bytes:

@@ -5,6 +5,9 @@ from dataclasses import dataclass, field, replace
 
 from agent.config.settings import Settings
 from agent.model.faults import ModelFault
+from agent.model.http.exchange import Transports
+from agent.model.http.httpx_transport import HttpxTransport
+from agent.model.http.transport_port import Transport
 from agent.model.port import ModelReply, ModelRequest, StreamItem, StreamRestarted, TextDelta
 from agent.model.retry import RetryingClient
 from agent.model.wire.http_client import HttpModelClient
@@ -59,14 +62,31 @@ def tool_schema(name: str, properties: Mapping[str, object] | None = None) -> Ma
     return {"type": "function", "function": {"name": name, "description": f"do {name}", "parameters": parameters}}
 
 
-async def ask(provider: Provider, request: ModelRequest = REQUEST, **changes: float) -> AskResult:
+class HttpxOnly(Transports):
+    """Transports for a test that wants httpx whatever the URL."""
+
+    def __init__(self) -> None:
+        super().__init__({})
+        self._httpx = HttpxTransport({}, "")
+
+    def choose(self, url: str) -> Transport:
+        return self._httpx
+
+    async def close(self) -> None:
+        await self._httpx.close()
+
+
+async def ask(
+    provider: Provider, request: ModelRequest = REQUEST, *, transports: Transports | None = None, **changes: float
+) -> AskResult:
     """Send a request through the retrying client and return the outcome."""
     result = AskResult()
 
     async def wait(seconds: float) -> None:
         result.waits.append(seconds)
 
-    client = RetryingClient(HttpModelClient(settings_for(provider, **changes), no_price), wait, lambda: 0.5)
+    http = HttpModelClient(settings_for(provider, **changes), no_price, transports=transports)
+    client = RetryingClient(http, wait, lambda: 0.5)
     try:
         async for item in client.stream(request):
             result.items.append(item)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from tests.provider import anthropic_frames, openai_frames
-from tests.provider.replies import Calls, Form, Hang, HttpResponse, Reply, Reset, Text
+from tests.provider.replies import Calls, Form, Hang, HttpResponse, KeepAlives, Reply, Reset, Text
 from tests.provider.responses import build_response, error_body, json_response
 
 _TRUNCATED_ARGUMENTS = '{"path": "notes.txt", "content": "this was going to be a long te'
@@ -78,10 +78,25 @@ def _error_in_stream(form: Form) -> HttpResponse:
     return HttpResponse(parts=(*_first_frames(form), frame))
 
 
+def _refusal(form: Form) -> HttpResponse:
+    """Return a refusal as the provider spells it: a field of its own, or a reason to stop."""
+    if form == "anthropic":
+        return build_response(Reply(text="I cannot", finish="content_filter"), form, "test-model")
+    delta = {"choices": [{"index": 0, "delta": {"refusal": "I cannot help with that."}, "finish_reason": None}]}
+    first, *_, last, usage, done = _frames(Text("."), form)
+    return HttpResponse(parts=(first, openai_frames.frame(delta), last, usage, done))
+
+
 _BROKEN_REPLIES: dict[str, Callable[[Form], HttpResponse]] = {
     "silence": lambda form: HttpResponse(before=(Hang(),)),
     "head_then_silence": lambda form: HttpResponse(parts=(Hang(),)),
     "stops_between_chunks": lambda form: HttpResponse(parts=(*_first_frames(form), Hang())),
+    "keep_alives": lambda form: HttpResponse(parts=(KeepAlives(),)),
+    "beginning_then_keep_alives": lambda form: HttpResponse(parts=(*_first_frames(form), KeepAlives())),
+    "filtered": lambda form: build_response(
+        Reply(text="The first step is", finish="content_filter"), form, "test-model"
+    ),
+    "refusal": _refusal,
     "reset": lambda form: HttpResponse(parts=(*_first_frames(form), Reset())),
     "reset_at_once": lambda form: HttpResponse(before=(Reset(),)),
     "ends_early": lambda form: HttpResponse(parts=_first_frames(form)),

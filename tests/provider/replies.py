@@ -37,7 +37,7 @@ class Reply:
     reasoning: str = ""
     signature: str = ""
     calls: tuple[tuple[str, Arguments], ...] = ()
-    finish: Literal["", "stop", "length"] = ""
+    finish: Literal["", "stop", "length", "content_filter"] = ""
     usage: Tokens | None = field(default_factory=Tokens)
     pace: Pace | None = None
     fragment_chars: int = 12
@@ -75,7 +75,14 @@ class Reset:
     """Break the connection with a TCP reset."""
 
 
-ResponsePart: TypeAlias = bytes | Pause | Hang | Reset
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeepAlives:
+    """Send nothing but comments until the client disconnects."""
+
+    every_s: float = 0.02
+
+
+ResponsePart: TypeAlias = bytes | Pause | Hang | Reset | KeepAlives
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Self, TypeAlias
 
 from tests.provider.faults import fault_response
-from tests.provider.replies import Form, Hang, HttpResponse, Pace, Pause, Reply, Reset, ResponsePart
+from tests.provider.replies import Form, Hang, HttpResponse, KeepAlives, Pace, Pause, Reply, Reset, ResponsePart
 from tests.provider.responses import build_response, error_body, json_response
 
 
@@ -197,11 +197,21 @@ async def _send_parts(
             case Reset():
                 await writer.drain()
                 _reset(writer)
+            case KeepAlives(every_s=every_s):
+                await _keep_alive(writer, every_s)
             case _ if part and sent_at is not None:
                 # Noted before the write, so that no client can receive it earlier than recorded.
                 sent_at.append(time.monotonic())
                 writer.write(b"%x\r\n%b\r\n" % (len(part), part))
                 await writer.drain()
+
+
+async def _keep_alive(writer: asyncio.StreamWriter, every_s: float) -> None:
+    comment = b": still working\n\n"
+    while True:
+        writer.write(b"%x\r\n%b\r\n" % (len(comment), comment))
+        await writer.drain()
+        await asyncio.sleep(every_s)
 
 
 def _reset(writer: asyncio.StreamWriter) -> None:

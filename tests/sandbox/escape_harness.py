@@ -3,6 +3,8 @@
 import ctypes
 import fcntl
 import os
+import platform
+import re
 import shlex
 import shutil
 import signal
@@ -13,6 +15,7 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
+from agent.backends.sandbox.seccomp import ARCHITECTURES
 from tests.programs import require
 from tests.sandbox.probes import ESCAPES, Escape
 
@@ -26,11 +29,16 @@ result = libc.syscall(ctypes.c_long(int(number)), *(ctypes.c_long(int(word)) for
 sys.exit(0 if result >= 0 or errno.errorcode.get(ctypes.get_errno()) in reached.split(",") else 1)
 """
 _VICTIM = """
-import ctypes, os, sys, time
+import ctypes, os, signal, sys, time
 # The victim is dumpable, so that only the sandbox protects it.
 os.dup2(os.open(sys.argv[2], os.O_RDONLY), 9)
-time.sleep(600)
+signal.signal(signal.SIGUSR1, lambda *_: open(sys.argv[3], "w").close())
+print("ready", flush=True)
+while True:
+    time.sleep(600)
 """
+# One that every user can run.
+_INTERPRETER = "/usr/bin/python3" if Path("/usr/bin/python3").exists() else sys.executable
 _IPC_CREAT, _IPC_RMID = 0o1000, 0
 
 
@@ -57,6 +65,7 @@ class EscapeHarness:
         self.variables = {**self._open_sockets(), **self._create_shared_memory(), **self._open_descriptor()}
         self._change_owner()
         self.variables |= self._start_victim()
+        self._facts_before = self.facts()
 
     def __enter__(self) -> "EscapeHarness":
         return self
@@ -70,7 +79,7 @@ class EscapeHarness:
             "WS": self.workspace,
             "OUT": self.outside,
             "FAKE_HOME": self.home,
-            "PY": "/usr/bin/python3" if Path("/usr/bin/python3").exists() else sys.executable,
+            "PY": _INTERPRETER,
             "MARK": self.marker,
         }
         lines = [f"export {name}={shlex.quote(str(value))}" for name, value in {**places, **self.variables}.items()]
@@ -87,10 +96,30 @@ class EscapeHarness:
     def _succeeded(self, escape: Escape, reported: set[str]) -> bool:
         if escape.created_file:
             return (self.outside / escape.created_file).exists()
+        if escape.changed:
+            return self.facts()[escape.changed] != self._facts_before[escape.changed]
         if escape.survives:
             number = escape.script.partition("${MARK}")[2][:1]
             return bool(self.find_survivors(f"{self.marker}{number}"))
         return escape.name in reported
+
+    def facts(self) -> dict[str, object]:
+        """Return what can be changed of the victim and of shared memory."""
+        pid, key = int(self.variables["VICTIM"]), int(self.variables["SHM_KEY"])
+        libc = ctypes.CDLL(None)
+        # The number of `ioprio_get` is the next one on every architecture.
+        ioprio_get = ARCHITECTURES[platform.machine()].ioprio_set + 1
+        return {
+            "priority": os.getpriority(os.PRIO_PROCESS, pid),
+            "affinity": os.sched_getaffinity(pid),
+            "scheduler": os.sched_getscheduler(pid),
+            "io-priority": libc.syscall(ioprio_get, 1, pid),
+            "limit": re.findall("Max open files.*", Path(f"/proc/{pid}/limits").read_text()),
+            "signal": (self.root / "signalled").exists(),
+            "shared-memory": libc.shmget(key, 0, 0),
+            "semaphores": libc.semget(key, 0, 0),
+            "messages": libc.msgget(key, 0),
+        }
 
     def find_survivors(self, mark: str = "") -> list[int]:
         """Return the processes that sleep for the time of our marker."""
@@ -165,7 +194,12 @@ class EscapeHarness:
         libc = ctypes.CDLL(None)
         segment = libc.shmget(key, 4096, _IPC_CREAT | 0o666)
         self._stack.callback(libc.shmctl, segment, _IPC_RMID, None)
-        return {"SHM": name, "SHM_KEY": str(key)}
+        semaphore = libc.semget(key, 1, _IPC_CREAT | 0o666)
+        self._stack.callback(libc.semctl, semaphore, 0, _IPC_RMID)
+        queue = libc.msgget(key, _IPC_CREAT | 0o666)
+        self._stack.callback(libc.msgctl, queue, _IPC_RMID, None)
+        numbers = {"SHM_ID": str(segment), "SEM_ID": str(semaphore), "MSG_ID": str(queue)}
+        return {"SHM": name, "SHM_KEY": str(key), **numbers}
 
     def _open_descriptor(self) -> dict[str, str]:
         opened = os.open(self.outside / "secret", os.O_RDONLY)
@@ -183,13 +217,19 @@ class EscapeHarness:
 
     def _start_victim(self) -> dict[str, str]:
         victim = subprocess.Popen(
-            [sys.executable, "-c", _VICTIM, "victim-of-probes", self.outside / "secret"],
+            [_INTERPRETER, "-c", _VICTIM, "victim-of-probes", self.outside / "secret", self.root / "signalled"],
             cwd=self.outside,
             env={"VICTIM_TOKEN": "bait"},
             stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            user=self.owner,
+            group=self.owner,
         )
+        assert victim.stdout is not None
+        self._stack.callback(victim.stdout.close)
         self._stack.callback(victim.wait)
         self._stack.callback(victim.kill)
+        assert victim.stdout.readline() == b"ready\n"
         stat = Path(f"/proc/{victim.pid}/stat").read_text().rpartition(")")[2].split()
         return {"VICTIM": str(victim.pid), "VICTIM_BORN": stat[19]}
 

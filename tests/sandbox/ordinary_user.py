@@ -11,14 +11,16 @@ ROOT = Path(__file__).resolve().parents[2]
 NOBODY = 65534
 
 
-def run_as_nobody(script: str, *, workspace: Path, environ: Mapping[str, str], copy: Path) -> bytes:
+def run_as_nobody(
+    script: str, *, workspace: Path, environ: Mapping[str, str], copy: Path, sandbox: str = "auto"
+) -> bytes:
     """Return the output of a script in the sandbox of user 65534."""
     for package in ("agent", "tooling", "patterns", "tests/sandbox"):
         shutil.copytree(ROOT / package, copy / package, ignore=shutil.ignore_patterns("__pycache__", "sample"))
     done = subprocess.run(
         [_interpreter(), "-m", "tests.sandbox.as_user"],
         cwd=copy,
-        input=json.dumps({"workspace": str(workspace), "environ": dict(environ), "script": script}),
+        input=json.dumps({"workspace": str(workspace), "environ": dict(environ), "script": script, "sandbox": sandbox}),
         env={"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1", "PATH": "/usr/bin:/bin"},
         user=NOBODY,
         group=NOBODY,

@@ -8,12 +8,16 @@ from agent.backends.sandbox.seccomp import ARCHITECTURES
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Escape:
-    """An escape: `script` succeeds, or it creates `created_file` outside, or it leaves a process behind."""
+    """An escape: `script` succeeds, or it creates `created_file` outside, or it leaves a process behind.
+
+    `changed` names what it changes of a process outside, or of its shared memory.
+    """
 
     name: str
     script: str
     created_file: str = ""
     survives: bool = False
+    changed: str = ""
 
 
 def _call(name: str, *arguments: object, reached: str = "") -> str:
@@ -115,17 +119,53 @@ _PROCESSES = {
         'import ctypes, os; c = ctypes.CDLL(None); k = c.shmget(int(os.environ["SHM_KEY"]), 0, 0); exit(k < 0)'
     ),
 }
+# What is changed of the process outside, as seen from there.
+_CHANGES = {
+    "priority": "renice -n 7 -p $VICTIM",
+    "affinity": "taskset -p 1 $VICTIM",
+    "scheduler": "chrt -b -p 0 $VICTIM",
+    "io-priority": "ionice -c 3 -p $VICTIM",
+    "limit": "prlimit --pid $VICTIM --nofile=77:77",
+    "signal": "kill -USR1 $VICTIM",
+    "signal-by-descriptor": _python(
+        'import os, signal; signal.pidfd_send_signal(os.pidfd_open(int(os.environ["VICTIM"])), signal.SIGUSR1)'
+    ),
+    "signal-by-owner-of-a-pipe": _python(
+        "import fcntl, os; r, w = os.pipe(); fcntl.fcntl(r, fcntl.F_SETSIG, 10); "
+        'fcntl.fcntl(r, fcntl.F_SETOWN, int(os.environ["VICTIM"])); '
+        "fcntl.fcntl(r, fcntl.F_SETFL, os.O_ASYNC); os.write(w, bytes(1))"
+    ),
+    # Their numbers can be guessed.
+    "shared-memory": _python('import ctypes, os; ctypes.CDLL(None).shmctl(int(os.environ["SHM_ID"]), 0, None)'),
+    "semaphores": _python('import ctypes, os; ctypes.CDLL(None).semctl(int(os.environ["SEM_ID"]), 0, 0, 0)'),
+    "messages": _python('import ctypes, os; ctypes.CDLL(None).msgctl(int(os.environ["MSG_ID"]), 0, None)'),
+}
+_CHANGED_FACT = {
+    "signal-by-descriptor": "signal",
+    "signal-by-owner-of-a-pipe": "signal",
+}
 _PRIVILEGES = {
     "capabilities": "grep CapEff /proc/self/status | cut -f 2 | grep -q '[1-9a-f]'",
     "new-privileges": "grep -q 'NoNewPrivs:.*0' /proc/self/status",
     "become-root": _python("import os; os.setgroups([]); os.setuid(0)"),
     "change-owner": "touch $WS/owned && chown 12345 $WS/owned",
     "make-device": "mknod $WS/device c 1 3 && rm $WS/device",
+    "set-user-id": "cp /bin/true $WS/suid && chmod 4755 $WS/suid && [ -u $WS/suid ]",
+    "set-user-id-when-created": _python(
+        'import os; p = os.environ["WS"] + "/suid2"; os.open(p, os.O_CREAT | os.O_WRONLY, 0o4755)'
+        "; exit(not os.stat(p).st_mode & 0o4000)"
+    ),
+    "set-user-id-without-name": _python(
+        "import os; f = os.open(os.environ['WS'], os.O_TMPFILE | os.O_WRONLY, 0o4755)".replace("'", '"')
+        + "; exit(not os.fstat(f).st_mode & 0o4000)"
+    ),
     "chroot": "chroot / true",
     "mount": "mkdir -p $WS/mnt && mount -t tmpfs none $WS/mnt && umount $WS/mnt",
     "bind-mount": "mkdir -p $WS/mnt && mount --bind $OUT $WS/mnt && umount $WS/mnt",
     "host-name": 'hostname "$(hostname)"',
     "kernel-log": "dmesg | head -n 1 | grep -q .",
+    "kernel-keys": "grep -q . /proc/keys",
+    "kernel-timers": "grep -q . /proc/timer_list",
     "kernel-settings": "cat /proc/sys/kernel/domainname > /proc/sys/kernel/domainname",
     "control-groups": "{ cd /sys/fs/cgroup/pids || cd /sys/fs/cgroup; } && mkdir wl-probe && rmdir wl-probe",
     "loop-devices": ": < /dev/loop-control",
@@ -154,6 +194,10 @@ _CALLS = {
     "userfault": _call("userfaultfd", 1, reached="EINVAL"),
     "open-by-handle": _call("open_by_handle_at", -100, 0, 0, reached="EFAULT,EINVAL"),
     "pivot-root": _call("pivot_root", 0, 0, reached="EFAULT"),
+    "watch-outside": _python(
+        "import ctypes, os; c = ctypes.CDLL(None); "
+        'exit(c.inotify_add_watch(c.inotify_init(), os.environ["OUT"].encode(), 256) < 0)'
+    ),
     "kernel-log": _call("syslog", 10, 0, 0),
     "new-mount-api": _call("fsopen", 0, 0, reached="EFAULT"),
     "open-tree": _call("open_tree", -100, 0, 1, reached="EFAULT,EINVAL"),
@@ -190,6 +234,10 @@ ESCAPES = (
     *(Escape(name=f"environment/{name}", script=script) for name, script in _ENVIRONMENT.items()),
     *(Escape(name=f"network/{name}", script=script) for name, script in _NETWORK.items()),
     *(Escape(name=f"processes/{name}", script=script) for name, script in _PROCESSES.items()),
+    *(
+        Escape(name=f"change/{name}", script=script, changed=_CHANGED_FACT.get(name, name))
+        for name, script in _CHANGES.items()
+    ),
     *(Escape(name=f"privileges/{name}", script=script) for name, script in _PRIVILEGES.items()),
     *(Escape(name=f"namespaces/{name}", script=script) for name, script in _NAMESPACES.items()),
     *(Escape(name=f"calls/{name}", script=script) for name, script in _CALLS.items()),

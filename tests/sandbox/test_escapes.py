@@ -18,6 +18,8 @@ pytestmark = pytest.mark.slow
 
 # What Landlock and seccomp cannot prevent without namespaces, as the sandbox itself says.
 LANDLOCK_LEAKS = {"write/mode", "write/time"}
+# Only root has control groups, with which such a process is found.
+LANDLOCK_LEAKS_OF_USERS = {*LANDLOCK_LEAKS, "survive/without-environment"}
 
 
 async def run_escapes(runner: SandboxCommandRunner, harness: EscapeHarness) -> list[str]:
@@ -55,6 +57,34 @@ async def test_only_documented_escapes_succeed_under_landlock(build_runner: Buil
         runner = build_runner(harness.workspace, "landlock", environ=harness.environ)
         escaped = set(await run_escapes(runner, harness))
         assert {name for name in escaped if not name.startswith("git/")} <= LANDLOCK_LEAKS
+
+
+async def test_what_landlock_says_that_commands_can_learn_they_can(build_runner: BuildRunner) -> None:
+    with EscapeHarness() as harness:
+        (harness.outside / "link").symlink_to("secret")
+        runner = build_runner(harness.workspace, "landlock", environ=harness.environ)
+        script = f"cd {harness.outside} && [ -e secret ] && stat -c %s secret && readlink link; cat secret; ls"
+        request = CommandRequest(argv=("bash", "-c", script), cwd=harness.workspace, timeout_s=20)
+        found = (await runner.run(request)).output.decode()
+        assert found.splitlines()[:2] == ["5", "secret"]
+        assert "bait" not in found
+        assert any("its size and times" in gap for gap in runner.describe().not_covered)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="is an ordinary user already")
+def test_only_documented_escapes_of_an_ordinary_user_succeed_under_landlock() -> None:
+    with EscapeHarness(owner=NOBODY) as harness:
+        output = run_as_nobody(
+            harness.script(),
+            workspace=harness.workspace,
+            environ=harness.environ,
+            copy=harness.root / "sources",
+            sandbox="landlock",
+        )
+        assert output.endswith(b"all tried\n"), output
+        escaped = harness.find_escapes(output)
+        harness.kill_survivors()
+        assert {name for name in escaped if not name.startswith("git/")} <= LANDLOCK_LEAKS_OF_USERS
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="half of the escapes need root")

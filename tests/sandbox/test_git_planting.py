@@ -20,7 +20,21 @@ _TEXT = Path(__file__).with_name("git_plants.txt").read_text()
 PLANTS = {
     name: f"{_CONFIG}\n{script}" for name, script in re.findall(r"^== (.+)\n((?:(?!== ).*\n)+)", _TEXT, re.MULTILINE)
 }
+_NO_SETTINGS = {"GIT_CONFIG_GLOBAL": "/dev/null"}
 _USER = {"GIT_AUTHOR_NAME": "u", "GIT_AUTHOR_EMAIL": "u@x", "GIT_COMMITTER_NAME": "u", "GIT_COMMITTER_EMAIL": "u@x"}
+
+
+# What a user and her editor do in every folder; the last two also without her own settings.
+USED = (
+    "status",
+    "-c core.pager= log --oneline",
+    "st",
+    "diff HEAD",
+    "add -A",
+    "rebase --continue",
+    "push origin",
+    "commit -q --allow-empty -m x",
+)
 
 
 class Checkout:
@@ -49,6 +63,13 @@ class Checkout:
         (self.workspace / "hooked" / ".husky").mkdir()
         (self.workspace / "shared.gitconfig").write_text("")
         self._git("init -q including", "-C including config include.path ../../shared.gitconfig")
+        (self.workspace / "homely.gitconfig").write_text("")
+        self._git("init -q homely", "-C homely config include.path ~/ws/homely.gitconfig")
+        (self.home / "ws").symlink_to(self.workspace)
+        # The user keeps hooks in a folder of each repository.
+        (self.home / ".gitconfig").write_text("[core]\n\thooksPath = .githooks\n")
+        self._git("init -q hooked-by-user")
+        (self.workspace / "hooked-by-user" / ".githooks").mkdir()
 
     def _submodules(self) -> None:
         for name in ("two", "one"):
@@ -76,12 +97,12 @@ class Checkout:
             self.workspace / "bare",
         ]
         for folder in (self.workspace, *folders):
-            for line in ("status", "-c core.pager= log --oneline", "commit -q --allow-empty -m x", "st", "diff HEAD"):
+            for line, more in (*((line, {}) for line in USED), *((line, _NO_SETTINGS) for line in USED[-2:])):
                 if folder.is_dir():
                     subprocess.run(
                         ["git", *line.split()],
                         cwd=folder,
-                        env=self._environ(),
+                        env={**self._environ(), **more},
                         capture_output=True,
                         timeout=20,
                         check=False,
@@ -102,7 +123,8 @@ async def test_what_a_command_plants_for_git_does_not_run(
     name: str, sandbox: str, tmp_path: Path, build_runner: BuildRunner
 ) -> None:
     checkout = Checkout(tmp_path)
-    await plant(build_runner(checkout.workspace, sandbox), checkout, PLANTS[name])
+    environ = {"PATH": os.environ["PATH"], "HOME": str(checkout.home)}
+    await plant(build_runner(checkout.workspace, sandbox, environ=environ), checkout, PLANTS[name])
     checkout.use_git()
     assert not checkout.ran.exists(), name
 

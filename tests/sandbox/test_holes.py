@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.backends.sandbox.bubblewrap.bubblewrap_sandbox import BECAME_A_LINK, refresh_policy
+from agent.backends.sandbox.bubblewrap.world_sandbox import BECAME_A_LINK, refresh_policy
 from agent.backends.sandbox.runner import SandboxCommandRunner
 from tests.agent.backends.backend_cases import ENVIRON, MARK, BuildRunner, find_processes, list_names, wait_for_file
 from tests.programs import needs, require
@@ -100,12 +100,13 @@ async def test_secrets_in_a_home_folder_that_is_the_workspace_are_hidden(
     (tmp_path / ".netrc").write_text("bait")
     (tmp_path / ".config" / "gh").mkdir(parents=True)
     (tmp_path / ".config" / "gh" / "hosts.yml").write_text("bait")
+    (tmp_path / "project").mkdir()
     runner = build_runner(tmp_path, environ={**ENVIRON, "HOME": str(tmp_path)})
     await sh(runner, "mv .ssh s; mv .config c; rm -rf .ssh .config; mv .netrc n; umount .ssh; cp -r .ssh s2")
-    found = await sh(runner, "cat .ssh/* .netrc .config/gh/* s/* c/gh/* n s2/*; grep -r bait . ; touch works")
+    found = await sh(runner, "cat .ssh/* .netrc .config/gh/* s/* c/gh/* n s2/*; grep -r bait . ; touch project/works")
     assert b"bait" not in found.output
     assert (tmp_path / ".ssh" / "id").read_text() == "bait"
-    assert "works" in list_names(tmp_path)
+    assert list_names(tmp_path / "project") == ["works"]
 
 
 def test_commands_are_killed_with_the_agent(tmp_path: Path) -> None:

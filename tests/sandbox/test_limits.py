@@ -3,13 +3,15 @@
 import asyncio
 import gc
 import os
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from agent.backends.sandbox import runner as runner_module
 from agent.backends.sandbox.bubblewrap.bubblewrap_sandbox import NO_CGROUPS
-from agent.backends.sandbox.runner import DiskWatch, SandboxCommandRunner, disk_full_reason
+from agent.backends.sandbox.runner import DiskWatch, SandboxCommandRunner, disk_full_reason, no_files_reason
 from agent.backends.sandbox.types import MIB, ResourceLimits
 from tests.agent.backends.backend_cases import MARK, SANDBOXES, BuildRunner, find_processes, find_survivors
 from tests.programs import needs
@@ -118,6 +120,26 @@ async def test_a_command_that_fills_the_disk_is_stopped(tmp_path: Path, build_ru
 def test_a_command_is_not_stopped_if_the_disk_was_full_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner_module, "DISK_POLL_S", 0)
     assert not DiskWatch([tmp_path], 1 << 60).is_full()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk with room for few files; only root can mount one."""
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=200m,nr_inodes=30000", "none", tmp_path], check=True)
+    yield tmp_path
+    subprocess.run(["umount", tmp_path], check=True)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can mount a disk")
+@needs("bwrap", "mount")
+async def test_a_command_that_creates_too_many_files_is_stopped(small_disk: Path, build_runner: BuildRunner) -> None:
+    limits = ResourceLimits(free_disk_bytes=0, free_disk_files=15_000)
+    runner = build_runner(small_disk, "bubblewrap", limits=limits)
+    found = await sh(runner, "touch {1..14000}; touch {14001..20000}; sleep 20")
+    await runner.stop()
+    runner.close()
+    assert (found.exit_code, found.cancelled) == (1, False)
+    assert found.output.endswith(no_files_reason(15_000).encode())
 
 
 async def test_processor_time_is_limited(runner: SandboxCommandRunner) -> None:

@@ -1,6 +1,7 @@
 """The approval policy: modes, rules, and answers of the user."""
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -213,3 +214,13 @@ async def test_a_rule_applies_behind_wrappers_and_to_other_spellings(rule: str, 
     assert (denied.decision, denied.rule) == ("deny", rule)
     if rule != "pytest":
         assert (await decide(PolicyApprover(allow=[rule]), command)).decision == "allow"
+
+
+def test_no_rule_applies_to_an_external_tool_that_has_changed() -> None:
+    action = Action(tool="mcp__notes__add", effect="external", subject="mcp__notes__add {}", cwd=Path("/w"))
+    asked = Verdict(decision=Decision.ASK, reasons=("x",))
+    policy = PolicyApprover(allow=("mcp__notes",))
+    allowed = policy.decide(action, asked)
+    assert allowed is not None
+    assert (allowed.decision, allowed.by) == ("allow", "a rule")
+    assert policy.decide(replace(action, changed="its description has changed"), asked) is None

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,7 @@ from tooling.contract.tool import Tool, ToolCommand, ToolServices, ToolSpec
 from tooling.entry_points import entry_points
 from tooling.jobs import BackgroundJobs
 from tooling.registry import NAME_TAKEN, TOOLS, RegistrationError, ToolRegistry, load_tools
+from tooling.tools.read_file import ReadFile
 from tooling.tools.run_command import RunCommand
 
 PLUGIN = """
@@ -46,16 +47,6 @@ class NoCommandRunner:
 SERVICES = ToolServices(runner=NoCommandRunner(), asker=NoUser(), jobs=BackgroundJobs(NoCommandRunner()))
 
 
-@pytest.fixture
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    monkeypatch.syspath_prepend(tmp_path)
-    before = set(sys.modules)
-    yield tmp_path
-    for name in set(sys.modules) - before:
-        if name.startswith("plugin_"):
-            del sys.modules[name]
-
-
 def install_plugin(site: Path, distribution: str, source: str, *points: str) -> None:
     (site / f"plugin_{distribution}.py").write_text(source)
     folder = site / f"{distribution}-1.0.dist-info"
@@ -77,31 +68,17 @@ def test_only_reading_tools_run_in_parallel() -> None:
         "search_text",
         "search_web",
         "fetch_page",
+        "send_file",
     ]
 
 
-async def test_a_tool_of_an_installed_package_is_registered(site: Path) -> None:
-    install_plugin(site, "shout", PLUGIN.format(name="shout"), "shout = plugin_shout:Shout")
-    registry, warnings = load_tools(SERVICES, paths=[str(site)])
-    assert (registry.names[-1], warnings) == ("shout", ())
+def test_tools_of_plugins_come_last_and_one_with_a_taken_name_becomes_a_warning() -> None:
+    class Shout(ReadFile):
+        spec = replace(ReadFile.spec, name="shout")
 
-
-def test_a_broken_plugin_becomes_a_warning_and_the_others_load(site: Path) -> None:
-    install_plugin(site, "broken", "raise RuntimeError('at import')", "a = plugin_broken:Tool")
-    install_plugin(site, "gone", "", "b = plugin_gone:Missing", "c = no_such_module:Tool")
-    install_plugin(site, "number", PLUGIN.format(name="x"), "d = plugin_number:not_a_tool")
-    install_plugin(site, "twice", PLUGIN.format(name="run_command"), "e = plugin_twice:Shout")
-    install_plugin(site, "good", PLUGIN.format(name="shout"), "f = plugin_good:Shout")
-    registry, warnings = load_tools(SERVICES, paths=[str(site)])
+    registry, warnings = load_tools(SERVICES, [Shout, RunCommand])
     assert registry.names[-1] == "shout"
-    assert [warning.split(": ")[0] for warning in warnings] == [
-        "skipped tool plugin a of broken",
-        "skipped tool plugin b of gone",
-        "skipped tool plugin c of gone",
-        "skipped tool plugin d of number",
-        "skipped tool plugin e of twice",
-    ]
-    assert NAME_TAKEN in warnings[-1]
+    assert [NAME_TAKEN in warning for warning in warnings] == [True]
 
 
 def test_an_invalid_tool_is_rejected_and_the_registry_stays_usable() -> None:

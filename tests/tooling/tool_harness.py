@@ -15,6 +15,7 @@ from tooling.contract.action import Action, ApprovalAnswer, Approver, Verdict
 from tooling.contract.context import ExecCtx
 from tooling.contract.question import Question
 from tooling.contract.result import ToolResult
+from tooling.safety.secrets.redact import Redactor
 from tooling.web.session import WebSession
 
 USER = UUID(int=1)
@@ -70,8 +71,7 @@ class ToolHarness:
             unrestricted_backend({"PATH": os.environ["PATH"]}),
             approver=approver or PolicyApprover(mode="auto-edit"),
             asker=asker or NoUser(),
-            secrets=("correct-horse-battery",),
-            plugin_paths=(),
+            redactor=Redactor(("correct-horse-battery",)),
             web=web,
         )
 

@@ -12,18 +12,31 @@
 A reviewer looks at everything that would be asked, also at what mode yolo allows instead. It makes a decision stricter,
 never milder; only in mode review it may allow what would be asked.
 
+A manifest given for the run replaces rules and modes that allow: what is on it is allowed, everything else that would
+be asked, and every edit, is asked about. A manifest that the user approves during the run adds to the rules.
+
 In mode plan only commands that just read are run at all. Blocked actions never reach the policy and stay blocked in
 every mode. Clearing the memory is asked about every time: neither rules nor earlier answers apply to it.
 """
 
 import asyncio
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from tooling.approvals.rule_text import covers_command, covers_host, is_command_prefix, rule_for, suggest_rules
+from tooling.approvals.manifest import Manifest, needed_for
+from tooling.approvals.rule_text import (
+    covers_command,
+    covers_host,
+    covers_tool,
+    is_command_prefix,
+    rule_for,
+    split_digest,
+    suggest_rules,
+)
+from tooling.approvals.script_content import script_digests
 from tooling.contract.action import (
     REVIEWER,
     Action,
@@ -41,10 +54,13 @@ Mode: TypeAlias = Literal["ask", "auto-edit", "never", "yolo", "plan", "review"]
 OnApproval: TypeAlias = Literal["deny", "defer", "fail"]
 _THIS_RUN = "this run"
 _YOLO = "approval mode yolo"
+_MANIFEST = "the manifest"
 
 NO_USER_TO_ASK = "This run cannot ask for approval"
 WOULD_ALLOW = "would allow it"
 MODE_NEVER_ASKS = "This mode never asks for approval"
+NOT_IN_MANIFEST = "The manifest of this run does not have it"
+READ_ONLY = "This profile only reads: nothing may be changed, and only commands that just read are run."
 PLAN_MODE = "Plan mode: nothing may be changed yet, and only commands that just read are run. Look around and propose."
 
 # For these effects a rule names a command or host; otherwise a tool.
@@ -67,9 +83,14 @@ class PolicyApprover:
         limits_network: bool = True,
         only_reads: Callable[[str, Path], bool] = lambda command, cwd: False,
         save_rules: Callable[[Scope, tuple[str, ...]], None] | None = None,
+        manifest: Manifest | None = None,
+        on_missing: Callable[[Manifest], None] = lambda missing: None,
     ) -> None:
         self._mode = mode
-        self._allow = tuple(allow)
+        self._manifest = manifest
+        self._on_missing = on_missing
+        self._granted = manifest or Manifest()
+        self._allow = tuple(allow) if manifest is None else (*manifest.programs, *manifest.tools)
         self._deny = tuple(deny)
         self._on_approval = on_approval
         self._user = user
@@ -78,22 +99,39 @@ class PolicyApprover:
         self._limits_network = limits_network
         self._only_reads = only_reads
         self._save_rules = save_rules
-        self._allowed_for_run: set[Action] = set()
+        # The digests of the files that an action runs, as they were when it was allowed.
+        self._allowed_for_run: dict[Action, Mapping[str, str]] = {}
+        self._first_digests: dict[str, str] = {}
         self._ask_locks: dict[tuple[str, ...], asyncio.Lock] = {}
 
     async def approve(self, action: Action, verdict: Verdict, ctx: ExecCtx) -> ApprovalAnswer:
         """Decide, or wait for the user's answer; an answer for the run is not asked for again."""
-        answer = self.decide(action, verdict)
+        answer = self.decide(action, verdict, read_only=ctx.read_only)
         if answer is not None and not self._is_reviewed(answer):
             return answer
         if action.effect != "web":
             return await self._review_and_ask(action, verdict, ctx)
         # Pages of one host may be fetched concurrently; one answer can cover them all.
         async with self._ask_locks.setdefault(verdict.commands_to_approve, asyncio.Lock()):
-            answer = self.decide(action, verdict)
+            answer = self.decide(action, verdict, read_only=ctx.read_only)
             if answer is not None and not self._is_reviewed(answer):
                 return answer
             return await self._review_and_ask(action, verdict, ctx)
+
+    def grant(self, manifest: Manifest) -> None:
+        """Allow what is on a sheet that the user has approved, for the rest of the run."""
+        self._granted = self._granted.merge(manifest)
+        self._allow = (*self._allow, *manifest.programs, *manifest.tools)
+
+    def needs(self, action: Action, verdict: Verdict) -> Manifest:
+        """Return what a manifest must have for an action that would be asked about; empty if it would not."""
+        is_asked = self._manifest is not None or self._mode not in ("never", "plan")
+        can_grant = verdict.decision is not Decision.BLOCK and action.effect != "forget"
+        if not (is_asked and can_grant and self._needs_approval(action, verdict)):
+            return Manifest()
+        if self._denied_by(action, verdict) or self._allowed_by(action, verdict):
+            return Manifest()
+        return needed_for(action, verdict, limits_network=self._limits_network)
 
     def _is_reviewed(self, answer: ApprovalAnswer) -> bool:
         return self._reviewer is not None and answer.by == _YOLO
@@ -104,7 +142,7 @@ class PolicyApprover:
         can_matter = self._user is not None or self._mode in ("review", "yolo")
         opinion = await self._reviewer.review(action, verdict, ctx) if self._reviewer and can_matter else None
         answer = self._answer_of(opinion, action)
-        if answer is not None:
+        if answer is not None and not (verdict.must_ask and answer.decision == "allow"):
             return answer
         if self._user is None:
             refusal = self._refuse(self._on_approval, "policy", NO_USER_TO_ASK, action, verdict)
@@ -129,7 +167,7 @@ class PolicyApprover:
             return self._remember(action, verdict, answer)
         return answer
 
-    def decide(self, action: Action, verdict: Verdict) -> ApprovalAnswer | None:
+    def decide(self, action: Action, verdict: Verdict, *, read_only: bool = False) -> ApprovalAnswer | None:
         """Decide by rules and mode alone; None means that the user must be asked."""
         if verdict.decision is Decision.BLOCK:
             return ApprovalAnswer(
@@ -138,6 +176,8 @@ class PolicyApprover:
         if denied := self._denied_by(action, verdict):
             remark = f"The rule --deny {shlex.quote(denied)} forbids it."
             return ApprovalAnswer(decision="deny", by="a rule", remark=remark, rule=denied)
+        if read_only and (self._changes_something(action) or action.effect in ("remember", "forget")):
+            return ApprovalAnswer(decision="deny", by="the profile", remark=READ_ONLY, is_failure=False)
         if self._mode == "plan" and self._changes_something(action):
             return ApprovalAnswer(decision="deny", by="approval mode plan", remark=PLAN_MODE, is_failure=False)
         if not self._needs_approval(action, verdict):
@@ -153,6 +193,9 @@ class PolicyApprover:
         if action.effect == "forget":
             remark = f"{why}; only the user can clear the memory, for example with `agent memory clear`."
             return ApprovalAnswer(decision=decision, by=by, remark=remark)
+        if self._manifest is not None:
+            self._on_missing(needed_for(action, verdict, limits_network=self._limits_network))
+            return ApprovalAnswer(decision=decision, by=_MANIFEST, remark=f"{NOT_IN_MANIFEST}.")
         rules = _rules_for(action, verdict)
         # A command that is allowed but cannot reach its hosts would only fail later.
         hosts = verdict.hosts if action.effect == "execute" and self._limits_network else ()
@@ -167,24 +210,34 @@ class PolicyApprover:
         is_command = action.effect == "execute" and action.tool == "run_command"
         if is_command:
             return not self._only_reads(action.subject, action.cwd)
-        return action.effect in ("write", "execute")
+        return action.effect in ("write", "execute", "external")
 
     def _allowed_by(self, action: Action, verdict: Verdict) -> str:
         """Return what allows the action without asking, or an empty string."""
-        if action in self._allowed_for_run:
+        if verdict.must_ask:
+            return ""
+        is_yolo = self._mode == "yolo" and self._manifest is None
+        # What a server has changed since it was allowed is another tool.
+        if action.changed:
+            return _YOLO if is_yolo else ""
+        if self._allowed_for_run.get(action) == script_digests(verdict.scripts):
             return _THIS_RUN
         if self._is_allowed(action, verdict):
-            return "a rule"
-        return _YOLO if self._mode == "yolo" else ""
+            return _MANIFEST if self._manifest is not None else "a rule"
+        if self._manifest is not None:
+            return ""
+        return verdict.approved_by or (_YOLO if is_yolo else "")
 
     def _remember(self, action: Action, verdict: Verdict, answer: ApprovalAnswer) -> ApprovalAnswer:
         """Apply an answer beyond this call: to the exact action for the run, or to the suggested rules permanently."""
-        rules = suggest_rules(verdict.commands_to_approve) if action.effect in _SUBJECT_RULE_EFFECTS else (action.tool,)
-        if action.effect == "web" and answer.scope == "run":
+        digests = script_digests(verdict.scripts)
+        is_command = action.effect in _SUBJECT_RULE_EFFECTS
+        rules = suggest_rules(verdict.commands_to_approve, digests) if is_command else (action.tool,)
+        if action.effect in ("web", "external") and answer.scope == "run":
             self._allow = (*self._allow, *rules)
             return replace(answer, rule=", ".join(rules))
         if answer.scope == "run" or not rules:
-            self._allowed_for_run.add(action)
+            self._allowed_for_run[action] = digests
             return replace(answer, rule=action.subject, scope="run")
         self._allow = (*self._allow, *rules)
         if self._save_rules:
@@ -194,31 +247,51 @@ class PolicyApprover:
     def _needs_approval(self, action: Action, verdict: Verdict) -> bool:
         if verdict.decision is Decision.ASK:
             return True
+        if self._manifest is not None:
+            return action.effect == "write"
         return action.effect == "write" and self._mode in ("ask", "review") and self._asks_for_edits
 
     def _denied_by(self, action: Action, verdict: Verdict) -> str:
         commands = verdict.commands or (action.subject,)
         for rule in self._deny:
-            if rule == action.tool or any(_matches(rule, command, action, is_command_prefix) for command in commands):
+            is_web, is_command = action.effect == "web", action.effect == "execute"
+            if covers_tool(rule, action.tool) or any(
+                (is_web and covers_host(rule, command)) or (is_command and is_command_prefix(rule, command))
+                for command in commands
+            ):
                 return rule
         return ""
 
     def _is_allowed(self, action: Action, verdict: Verdict) -> bool:
+        if action.effect == "write":
+            is_covered = self._granted.covers_paths(action)
+            if is_covered or self._manifest is not None:
+                return is_covered
+        if action.effect == "web" and verdict.hosts and self._granted.covers_hosts(verdict.hosts):
+            return True
+        if self._manifest is not None and not self._granted.covers_hosts(verdict.hosts):
+            return False
+        if action.effect != "execute" and any(covers_tool(rule, action.tool) for rule in self._allow):
+            return True
+        digests = script_digests(verdict.scripts)
         if action.effect == "execute" and action.subject.strip() in self._allow:
-            return True
-        if action.tool in self._allow and action.effect != "execute":
-            return True
+            return all(self._is_unchanged(command, digest) for command, digest in digests.items())
         commands = verdict.commands_to_approve
         return bool(commands) and all(
-            any(_matches(rule, command, action, covers_command) for rule in self._allow) for command in commands
+            any(self._covers(rule, command, digests.get(command, ""), action) for rule in self._allow)
+            for command in commands
         )
 
+    def _covers(self, rule: str, command: str, digest: str, action: Action) -> bool:
+        if action.effect == "web":
+            return covers_host(rule, command)
+        if action.effect != "execute" or not covers_command(rule, command, digest):
+            return False
+        return bool(split_digest(rule)[0]) or self._is_unchanged(command, digest)
 
-def _matches(rule: str, command: str, action: Action, is_match: Callable[[str, str], bool]) -> bool:
-    """Whether a rule matches one part of an action: a command by its words, a fetch by its host."""
-    if action.effect == "web":
-        return covers_host(rule, command)
-    return action.effect == "execute" and is_match(rule, command)
+    def _is_unchanged(self, command: str, digest: str) -> bool:
+        """Whether the files that a command runs are as they were when a rule without a digest first allowed it."""
+        return self._first_digests.setdefault(command, digest) == digest
 
 
 def _rules_for(action: Action, verdict: Verdict) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Literal, Protocol, TypeAlias
 from tooling.contract.context import ExecCtx
 from tooling.contract.fast_dataclass import dataclass
 
-Effect: TypeAlias = Literal["read", "write", "execute", "web", "ask", "note", "remember", "forget"]
+Effect: TypeAlias = Literal["read", "write", "execute", "web", "ask", "note", "remember", "forget", "external"]
 Scope: TypeAlias = Literal["once", "run", "project", "always"]
 
 
@@ -32,7 +32,8 @@ class Action:
 
     `paths` are all files of a call that names several, `deletes` those of them that it deletes. `url` is the URL that
     the model chose; a call that uses only services configured by the user has none. `preview` computes the diff of an
-    edit for the approval prompt; `is_requested` means that the user's request asks for exactly this action.
+    edit for the approval prompt; `is_requested` means that the user's request asks for exactly this action. `changed`
+    says what is different since the user allowed it: neither rules nor earlier answers apply then.
     """
 
     tool: str
@@ -43,6 +44,7 @@ class Action:
     deletes: tuple[str, ...] = ()
     is_requested: bool = False
     url: str = ""
+    changed: str = ""
     preview: Callable[[], str] | None = field(default=None, compare=False, repr=False)
 
 
@@ -55,12 +57,23 @@ class Opinion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Script:
+    """A file that a simple command runs, such as a shell script or the makefile of `make`."""
+
+    command: str
+    path: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """A decision and the reasons for it; `rule` names the one that decided.
 
     `commands` are the simple commands found in a shell text, each as its canonical words; `commands_to_approve` are
     those that need approval, so that a rule for one of them never covers another. `is_only_network` means that the
-    hosts they reach are the only reason for the verdict. `opinion` is the reviewer's, if there is one.
+    hosts they reach are the only reason for the verdict. `scripts` are the files of the workspace that they run: an
+    approval is for the content these have. `opinion` is the reviewer's, if there is one. `approved_by` names a program
+    of the user that has approved the action in the user's place; with `must_ask` neither a rule nor a mode replaces the
+    user's answer.
     """
 
     decision: Decision
@@ -72,7 +85,10 @@ class Verdict:
     targets: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
     is_only_network: bool = False
+    scripts: tuple[Script, ...] = ()
     opinion: Opinion | None = None
+    approved_by: str = ""
+    must_ask: bool = False
 
     @property
     def involves(self) -> tuple[str, ...]:

@@ -12,16 +12,17 @@ from tooling.contract.fast_dataclass import dataclass
 class CommandRequest:
     """One process to run: a program with its arguments, never a shell string.
 
-    Its environment is the runner's clean one plus `env`; its stdin is closed. If the output
-    exceeds `cap_bytes`, only its head and tail stay in memory; if `spool` is set, that file gets the full output.
-    `on_output` gets the output as it arrives. With `may_leave_processes`, processes that it starts in the background
-    may outlive it, where the runner supports it.
+    Its environment is the runner's clean one plus `env`. Its input is empty unless `stdin` is a descriptor to read
+    from, which must stay open until it has started. If the output exceeds `cap_bytes`, only its head and tail stay in
+    memory; if `spool` is set, that file gets the full output. `on_output` gets the output as it arrives. With
+    `may_leave_processes`, processes that it starts in the background may outlive it, where the runner supports it.
     """
 
     argv: tuple[str, ...]
     cwd: Path
     timeout_s: float
     env: Mapping[str, str] = field(default_factory=dict)
+    stdin: int | None = None
     cap_bytes: int = 1_000_000
     spool: Path | None = None
     merge_stderr: bool = True

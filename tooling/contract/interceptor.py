@@ -12,7 +12,9 @@ class PendingCall:
     """A tool call that is decoded and has not run yet.
 
     Interceptors may replace `params`, with the `action` that follows from them. `verdict` and `approval` are set by the
-    interceptors that judge and approve.
+    interceptors that judge and approve. `must_ask` is a reason to ask the user whatever the verdict is, `approved_by`
+    names what has approved the call in the user's place; neither changes what is blocked. `remarks` are added to the
+    result.
     """
 
     tool: AnyTool
@@ -21,6 +23,9 @@ class PendingCall:
     ctx: ExecCtx
     verdict: Verdict | None = None
     approval: ApprovalAnswer | None = None
+    must_ask: str = ""
+    approved_by: str = ""
+    remarks: tuple[str, ...] = ()
 
 
 class Interceptor:

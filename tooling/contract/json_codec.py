@@ -38,16 +38,17 @@ def decode(cls: type[T], data: object, *, location: str = "", extra: Literal["fo
     """Build `cls` from plain JSON data, or raise DecodeError."""
     if not isinstance(data, Mapping):
         raise DecodeError(f"{location or cls.__name__}: expected an object, got {_json_type(data)}")
-    known = {field.name: (field, hint) for field, hint in _fields(cast(type, cls))}
+    known = _readers(cast(type, cls))
     prefix = f"{location}." if location else ""
     if extra == "forbid" and (unknown := [str(key) for key in data if key not in known]):
         raise DecodeError(f"unknown field {prefix}{unknown[0]}{did_you_mean(unknown[0], known)}")
     values: dict[str, object] = {}
-    for name, (field, hint) in known.items():
+    for name, reader in known.items():
         if name in data:
-            values[name] = _decode_value(hint, data[name], f"{prefix}{name}", extra)
-        elif _is_required(field):
-            raise DecodeError(f"missing field {prefix}{name} ({_describe_type(hint)})")
+            value = data[name]
+            values[name] = value if reader.accepts(value) else reader.decode(value, f"{prefix}{name}", extra)
+        elif reader.is_required:
+            raise DecodeError(f"missing field {prefix}{name} ({_describe_type(reader.hint)})")
     return cls(**values)
 
 
@@ -72,6 +73,46 @@ def did_you_mean(word: str, known: Mapping[str, object] | list[str]) -> str:
 def _fields(cls: type) -> tuple[tuple[dataclasses.Field[object], object], ...]:
     hints = get_type_hints(cls, include_extras=True)
     return tuple((field, hints[field.name]) for field in dataclasses.fields(cls) if field.init)
+
+
+class _FieldReader:
+    """How one field is decoded; logs have millions of values, most of which need no more than a look at their type."""
+
+    __slots__ = ("_texts", "_types", "hint", "is_required")
+
+    def __init__(self, field: dataclasses.Field[object], hint: object) -> None:
+        self.hint = hint
+        self.is_required = _is_required(field)
+        self._types, self._texts = _unchanged(hint)
+
+    def accepts(self, value: object) -> bool:
+        """Whether the value is what the field holds, without any conversion."""
+        kind = type(value)
+        return kind in self._types or (kind is str and value in self._texts)
+
+    def decode(self, value: object, location: str, extra: Literal["forbid", "ignore"]) -> object:
+        return _decode_value(self.hint, value, location, extra)
+
+
+def _unchanged(hint: object) -> tuple[frozenset[type], frozenset[object]]:
+    """Return the types, and for a choice the texts, that are decoded to themselves."""
+    origin, args = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return _unchanged(args[0])
+    if origin is Literal:
+        return frozenset(), frozenset(arg for arg in args if isinstance(arg, str))
+    if origin in (Union, types.UnionType) and type(None) in args and len(args) == 2:
+        kinds, texts = _unchanged(next(arg for arg in args if arg is not type(None)))
+        return kinds | {type(None)}, texts
+    if hint is object:
+        return frozenset({str, int, float, bool, type(None), dict, list}), frozenset()
+    # Not float: a number that is none (NaN) is refused.
+    return (frozenset({hint}) if hint in (str, int, bool) else frozenset()), frozenset()
+
+
+@cache
+def _readers(cls: type) -> dict[str, _FieldReader]:
+    return {field.name: _FieldReader(field, hint) for field, hint in _fields(cls)}
 
 
 def _is_required(field: dataclasses.Field[object]) -> bool:
@@ -137,6 +178,8 @@ def _decode_items(item: object, data: object, location: str, extra: Literal["for
 def _decode_mapping(item: object, data: object, location: str, extra: Literal["forbid", "ignore"]) -> dict[str, object]:
     if not isinstance(data, Mapping):
         raise DecodeError(f"{location}: expected an object, got {_json_type(data)}")
+    if item is object:
+        return {str(key): value for key, value in data.items()}
     return {str(key): _decode_value(item, value, f"{location}.{key}", extra) for key, value in data.items()}
 
 
@@ -159,7 +202,7 @@ def _decode_number(hint: type, data: object, location: str) -> object:
     if isinstance(data, (int, float, str)):
         try:
             number = float(data)
-        except ValueError:
+        except (ValueError, OverflowError):
             number = float("nan")
         if hint is float and number == number:
             return number

@@ -47,7 +47,8 @@ class ToolMeta:
 
     `total_bytes` is the full size of a command's output, `dropped_bytes` the part that was never decoded. `output_path`
     names the file with the full output; `full_text` still has to be masked and written there. `tasks` is the to-do list
-    after a change. `cost_usd` is the price that an external service charges for the call.
+    after a change. `cost_usd` is the price that an external service charges for the call. `allowed_by` says what let a
+    call pass that nobody was asked about.
     """
 
     status: CallStatus = "ok"
@@ -60,6 +61,7 @@ class ToolMeta:
     changes: tuple[FileChange, ...] = ()
     artifacts: tuple[str, ...] = ()
     cost_usd: float = 0.0
+    allowed_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Tools, and the executor through which all of them are called."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar
 
@@ -10,14 +10,15 @@ from tooling.contract.command import CommandRunner
 from tooling.contract.context import ExecCtx
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.jobs import Jobs
-from tooling.contract.json_codec import JsonObject
+from tooling.contract.json_codec import JsonObject, decode
 from tooling.contract.memory import Memory
 from tooling.contract.question import Asker
-from tooling.contract.result import ToolError, ToolResult
+from tooling.contract.result import TaskItem, ToolError, ToolResult
 from tooling.contract.secrets import NoSecrets, Secrets
 from tooling.contract.web import NoWeb, Web
 
 P = TypeVar("P")
+SavedTasks: TypeAlias = Callable[[ExecCtx], Sequence[TaskItem]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,9 +68,17 @@ class DenyFurtherActions:
         return f"Denied: {action.tool} may not go on to {action.subject}."
 
 
+def no_saved_tasks(ctx: ExecCtx) -> Sequence[TaskItem]:
+    """Return an empty list."""
+    return ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolServices:
-    """The ports and limits that every tool receives when it is created."""
+    """The ports and limits that every tool receives when it is created.
+
+    `saved_tasks` returns the to-do list that an earlier run of the session has left.
+    """
 
     runner: CommandRunner
     asker: Asker
@@ -79,12 +88,13 @@ class ToolServices:
     memory: Memory | None = None
     action_gate: ActionGate = field(default_factory=DenyFurtherActions)
     secrets: Secrets = field(default_factory=NoSecrets)
+    saved_tasks: SavedTasks = no_saved_tasks
 
 
 class Tool(ABC, Generic[P]):
     """A tool: its spec, a dataclass of its parameters (the source of its JSON schema), and the code that runs."""
 
-    spec: ClassVar[ToolSpec]
+    spec: ToolSpec
     params: type[P]
     commands: ClassVar[tuple[ToolCommand, ...]] = ()
 
@@ -95,6 +105,10 @@ class Tool(ABC, Generic[P]):
     def is_offered(cls, services: ToolServices) -> bool:
         """Return whether a run with these services can use the tool."""
         return True
+
+    def parse_arguments(self, args: object) -> P:
+        """Return the parameters of a call; raise DecodeError for arguments that do not fit."""
+        return decode(self.params, args)
 
     @abstractmethod
     async def run(self, params: P, ctx: ExecCtx) -> ToolResult:

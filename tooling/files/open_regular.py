@@ -37,10 +37,15 @@ def open_regular(path: Path) -> BinaryIO:
     return os.fdopen(open_fd(path), "rb")
 
 
-def read_regular(path: Path) -> bytes:
-    """Return the content of a regular file."""
+def read_regular(path: Path, *, limit: int | None = None) -> bytes:
+    """Return the content of a regular file; one of more than `limit` bytes raises OSError."""
     with open_regular(path) as file:
-        return file.read()
+        if limit is None:
+            return file.read()
+        data = file.read(limit + 1)
+    if len(data) > limit:
+        raise OSError(errno.EFBIG, f"larger than {limit:,} bytes", str(path))
+    return data
 
 
 def stat_regular(path: Path) -> os.stat_result:

@@ -4,7 +4,9 @@ import contextlib
 import fcntl
 import os
 import shutil
+import stat
 import tempfile
+import time
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -13,6 +15,9 @@ from types import TracebackType
 _PREFIX = "windlass-tmp-"
 # A matching name alone is no reason to delete a directory.
 _MARKER = ".windlass-temporary"
+# What 0.1 left after a crash, without a lock: only its age tells that nobody uses it.
+_OLD_PREFIXES = ("windlass-bait-", "windlass-box-")
+_OLD_AFTER_S = 7 * 86_400
 
 
 class TempDir:
@@ -60,12 +65,23 @@ def stale_dirs() -> Iterator[Path]:
         found = sorted(Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"))
     except OSError:
         return
+    yield from _old_dirs()
     for path in found:
         with contextlib.suppress(OSError):
             is_ours = path.lstat().st_uid == os.getuid() and _is_marked(path)
             if is_ours and (lock := _lock(path)) is not None:
                 yield path
                 os.close(lock)
+
+
+def _old_dirs() -> Iterator[Path]:
+    for prefix in _OLD_PREFIXES:
+        for path in sorted(Path(tempfile.gettempdir()).glob(f"{prefix}*")):
+            with contextlib.suppress(OSError):
+                status = path.lstat()
+                is_ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()
+                if is_ours and time.time() - max(status.st_mtime, status.st_ctime) > _OLD_AFTER_S:
+                    yield path
 
 
 def _is_marked(path: Path) -> bool:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 REMEMBER_REASON = "you did not ask for it explicitly, and every later run would read it"
 DELETES_REASON = "it deletes {paths}"
+EXTERNAL_REASON = "a program outside this one does it, with its own rights"
 FORGET_REASON = "it deletes everything that is remembered for you"
 
 
@@ -39,6 +40,8 @@ class ActionJudge:
                 return Verdict(decision=Decision.ALLOW)
             case "remember":
                 return Verdict(decision=Decision.ASK, reasons=(REMEMBER_REASON,), rule="remember")
+            case "external":
+                return Verdict(decision=Decision.ASK, reasons=(action.changed or EXTERNAL_REASON,), rule="external")
             case "forget":
                 return Verdict(decision=Decision.ASK, reasons=(FORGET_REASON,), rule="forget")
 

@@ -67,13 +67,13 @@ def always_ask(reason: str, rule: str) -> Adjustment:
 
 
 def block_secret_leaks(redactor: Redactor) -> Adjustment:
-    """Block web requests that contain a known key, and searches that contain anything like one.
+    """Block web requests and external calls that contain a known key, and searches that contain anything like one.
 
     A page can trick a model into writing a key into a URL or a query.
     """
 
     def adjust(verdict: Verdict, action: Action) -> Verdict:
-        if action.effect == "web" and (reason := _leak_reason(action, redactor)):
+        if action.effect in ("web", "external") and (reason := _leak_reason(action, redactor)):
             return Verdict(decision=Decision.BLOCK, reasons=(reason,), rule="key-leaves")
         return verdict
 
@@ -85,6 +85,6 @@ def _leak_reason(action: Action, redactor: Redactor) -> str | None:
         if redactor.mask_known(text) != text:
             return KNOWN_SECRET
     # An address may contain a login or a signature of its own, which belongs to its host.
-    if not action.url and redactor.redact(action.subject) != action.subject:
+    if action.effect == "web" and not action.url and redactor.redact(action.subject) != action.subject:
         return LIKELY_SECRET
     return None

@@ -31,7 +31,8 @@ class DeleteFile(Tool[DeleteFileParams]):
     )
 
     def action(self, params: DeleteFileParams, ctx: ExecCtx) -> Action:
-        return Action(tool=self.spec.name, effect="write", subject=params.path, cwd=ctx.working_dir)
+        path = params.path
+        return Action(tool=self.spec.name, effect="write", subject=path, cwd=ctx.working_dir, deletes=(path,))
 
     async def run(self, params: DeleteFileParams, ctx: ExecCtx) -> ToolResult:
         """Delete the file; its content is saved for undo."""

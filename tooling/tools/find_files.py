@@ -18,7 +18,7 @@ from tooling.files.sensitive_files import is_sensitive_file
 from tooling.files.workspace_paths import display_path, is_in_outputs
 from tooling.output import GREP_TIMEOUT_MS
 from tooling.tools.ripgrep import Ripgrep
-from tooling.tools.walk import MAX_ENTRIES, glob_regex, walk_files
+from tooling.tools.walk import MAX_ENTRIES, glob_regex, path_order, walk_files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,8 @@ class FindFiles(Tool[FindFilesParams]):
         )
         if output is None:
             return await asyncio.to_thread(_find_by_walking, params, ctx), True
-        return [os.fsdecode(name) for name in output.data.split(b"\0") if name], output.is_complete
+        names = [os.fsdecode(name) for name in output.data.split(b"\0") if name]
+        return sorted(names, key=path_order), output.is_complete
 
 
 def _find_by_walking(params: FindFilesParams, ctx: ExecCtx) -> list[str]:

@@ -15,8 +15,9 @@ from tooling.files.openat2 import open_beneath
 from tooling.files.regular_file import READ_FLAGS, text_reader
 from tooling.files.resolve import open_to_read
 from tooling.files.sensitive_files import is_sensitive_file
+from tooling.files.workspace_paths import own_prefixes
 from tooling.output import decode_output
-from tooling.tools.walk import check_deadline, glob_regex, walk_files
+from tooling.tools.walk import check_deadline, glob_regex, path_order, walk_files
 
 _MAX_FILE_BYTES = 20_000_000
 _LINES_PER_CLOCK_CHECK = 10_000
@@ -43,7 +44,8 @@ def parse_ripgrep_output(output: bytes) -> list[SearchLine]:
             path = os.fsdecode(name).removeprefix("./")
             text = decode_output(rest[number.end() :])
             found.append(SearchLine(path, int(number[1]), number[2] == b":", text))
-    return found
+    # The lines of one file are in order already, and the sort is stable.
+    return sorted(found, key=lambda line: path_order(line.path))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,10 +68,11 @@ def search_by_walking(path: str, ctx: ExecCtx, search: Search) -> tuple[list[Sea
     glob = None if search.glob is None else glob_regex(search.glob)
     root, target = open_to_read(path, ctx, READ_FLAGS)
     found: list[SearchLine] = []
+    own = own_prefixes(target.path, ctx)
     try:
         is_folder = stat.S_ISDIR(os.fstat(root).st_mode)
         for name in walk_files(root, deadline=search.deadline) if is_folder else (target.path.name,):
-            if (glob is None or glob.match(name)) and not is_sensitive_file(name):
+            if (glob is None or glob.match(name)) and not is_sensitive_file(name) and not name.startswith(own):
                 found += islice(_search_file(root, name, regex, search, is_folder=is_folder), MAX_LINES)
             if len(found) >= MAX_LINES:
                 return found, False

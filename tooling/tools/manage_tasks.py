@@ -1,5 +1,6 @@
 """The tool manage_tasks: the agent's own to-do list."""
 
+import asyncio
 from collections.abc import Iterable
 from typing import Annotated, Literal, TypeAlias
 
@@ -32,7 +33,7 @@ class ManageTasksParams:
 
 
 class ManageTasks(Tool[ManageTasksParams]):
-    """Keeps one list per step of a session, in memory."""
+    """Keeps a list for the session, and one for each step of a plan; it begins with what an earlier run has left."""
 
     params = ManageTasksParams
     spec = ToolSpec(
@@ -48,7 +49,11 @@ class ManageTasks(Tool[ManageTasksParams]):
 
     async def run(self, params: ManageTasksParams, ctx: ExecCtx) -> ToolResult:
         """Change the list and return it."""
-        tasks = self._lists.setdefault((ctx.session_id, ctx.step_id), {})
+        key = (ctx.session_id, ctx.step_id)
+        if key not in self._lists:
+            saved = await asyncio.to_thread(self._services.saved_tasks, ctx)
+            self._lists.setdefault(key, {task.id: task for task in saved})
+        tasks = self._lists[key]
         match params.action:
             case "add":
                 _add(tasks, params.tasks)

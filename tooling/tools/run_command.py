@@ -16,6 +16,8 @@ from tooling.output import decode_output
 MAX_TIMEOUT_S = 3600.0
 EMPTY_OUTPUT = "(empty output)"
 SHELLS = ("bash", "sh")
+# Commands find the idempotency key of their effect here.
+KEY_VARIABLE = "AGENT_IDEMPOTENCY_KEY"
 MAX_SHOWN_PROCESSES = 5
 MAX_COMMAND_CHARS = 80
 
@@ -65,7 +67,7 @@ class RunCommand(Tool[RunCommandParams]):
             raise ToolError("This run saves no outputs, so commands cannot run in the background.")
         if self._services.jobs.is_full:
             raise ToolError("Too many background commands are running; stop one with manage_jobs first.")
-        request = CommandRequest(argv=(SHELLS[0], "-c", command), cwd=ctx.working_dir, timeout_s=0)
+        request = CommandRequest(argv=(SHELLS[0], "-c", command), cwd=ctx.working_dir, timeout_s=0, env=_env(ctx))
         job = await self._services.jobs.start(command, request, output)
         if not job.task.done():
             return ToolResult(f"Started {job.id} in the background; its output goes to {output}.")
@@ -79,6 +81,7 @@ class RunCommand(Tool[RunCommandParams]):
                 argv=(shell, "-c", command),
                 cwd=ctx.working_dir,
                 timeout_s=limit_s,
+                env=_env(ctx),
                 spool=output_file(ctx),
                 may_leave_processes=True,
                 cancel_check=ctx.cancel_check,
@@ -141,3 +144,9 @@ def _decode_text(output: CommandOutput) -> str:
     # Head and tail are not adjacent in the original; decoding them together could join bytes into a wrong character.
     head, tail = output.output[: output.cut_at], output.output[output.cut_at :]
     return f"{decode_output(head)}\n[...]\n{decode_output(tail)}"
+
+
+def _env(ctx: ExecCtx) -> dict[str, str]:
+    """Return the variables of this call: the trace, and the key of its effect."""
+    given = {"TRACEPARENT": ctx.traceparent, KEY_VARIABLE: ctx.effect_key}
+    return {name: value for name, value in given.items() if value}

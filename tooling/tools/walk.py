@@ -25,6 +25,11 @@ def walk_files(root: int, *, deadline: float) -> Iterator[str]:
         pending += reversed(_entries(root, path))
 
 
+def path_order(path: str) -> list[str]:
+    """Return the key that sorts paths as a walk does: folder by folder."""
+    return path.split("/")
+
+
 def check_deadline(deadline: float) -> None:
     """Raise ToolError if a search has taken too long."""
     if time.monotonic() > deadline:

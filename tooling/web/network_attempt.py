@@ -1,5 +1,8 @@
 """One network attempt, for the log."""
 
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
 from tooling.contract.fast_dataclass import dataclass
 
 
@@ -11,3 +14,7 @@ class NetworkAttempt:
     port: int
     allowed: bool
     reason: str
+
+
+# Takes an attempt; what it returns, if anything, is done when the attempt is stored.
+OnAttempt: TypeAlias = Callable[[NetworkAttempt], Awaitable[None] | None]

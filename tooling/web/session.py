@@ -1,7 +1,6 @@
 """The web client and fetcher that the tools of a run share, created on first use and closed with the run."""
 
 import asyncio
-from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from tooling.web.documents.worker_pool import WorkerPool
     from tooling.web.fetch import Fetcher
     from tooling.web.http.web_client import WebClient
-    from tooling.web.network_attempt import NetworkAttempt
+    from tooling.web.network_attempt import OnAttempt
 
 
 class WebSession:
@@ -26,7 +25,7 @@ class WebSession:
         self,
         settings: WebSettings | None = None,
         *,
-        on_attempt: "Callable[[NetworkAttempt], None] | None" = None,
+        on_attempt: "OnAttempt | None" = None,
         resolver: "Resolver | None" = None,
     ) -> None:
         self.settings = settings or WebSettings()

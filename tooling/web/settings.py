@@ -1,13 +1,18 @@
 """Settings for how tools use the web."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
-from typing import Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from tooling.contract.fast_dataclass import dataclass
 from tooling.output import FETCH_MAX_CHARS
 
+if TYPE_CHECKING:
+    from tooling.web.search.types import SearchHit
+
+# The query and how many results are wanted.
+SearchFunction: TypeAlias = "Callable[[str, int], Awaitable[Sequence[SearchHit]]]"
 SearchProvider: TypeAlias = Literal["proxy", "tavily", "jina", "zai", "searxng", "brave"]
 SEARCH_ORDER: tuple[SearchProvider, ...] = get_args(SearchProvider)
 
@@ -35,7 +40,8 @@ class WebSettings:
     """Limits and options of all requests made by tools; `keys` are API keys by service name.
 
     `search_order` lists the providers to query, `search_fanout` is how many of them run in parallel. `search_urls`
-    are base URLs by provider; `search_timeout_s` overrides the timeout of each provider.
+    are base URLs by provider; `search_timeout_s` overrides the timeout of each provider. `search_functions` are asked
+    before all providers.
     """
 
     allow_loopback: bool = False
@@ -56,3 +62,4 @@ class WebSettings:
     search_fanout: int = 1
     search_urls: Mapping[str, str] = field(default_factory=dict)
     search_timeout_s: float | None = None
+    search_functions: Mapping[str, SearchFunction] = field(default_factory=dict)

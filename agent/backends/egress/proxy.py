@@ -5,7 +5,6 @@ import contextlib
 import os
 import socket
 import stat
-from collections.abc import Callable
 from dataclasses import replace
 from http import HTTPStatus
 from pathlib import Path
@@ -15,7 +14,7 @@ from agent.backends.egress.proxy_connection import Connect, ProxyConfig, ProxyCo
 from agent.backends.egress.proxy_http import ProxyHttpError
 from agent.backends.egress.stream import EgressLimits, Peer
 from tooling.web.addresses.url_check import Resolver
-from tooling.web.network_attempt import NetworkAttempt
+from tooling.web.network_attempt import OnAttempt
 
 SOCKET_NAME = "proxy.sock"
 # Linux limits the path of a socket to 108 bytes, other systems to slightly less.
@@ -30,7 +29,7 @@ class EgressProxy:
     def __init__(
         self,
         rules: EgressRules,
-        on_attempt: Callable[[NetworkAttempt], None],
+        on_attempt: OnAttempt,
         *,
         resolver: Resolver | None = None,
         connect: Connect = asyncio.open_connection,
@@ -131,7 +130,7 @@ def _listening_socket(folder: Path) -> socket.socket:
         listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         listening.setblocking(False)
         try:
-            listening.bind(_bindable_path(folder, folder_fd))
+            listening.bind(bindable_path(folder, folder_fd))
             os.chmod(SOCKET_NAME, 0o600, dir_fd=folder_fd)
             listening.listen(BACKLOG)
         except OSError:
@@ -142,7 +141,7 @@ def _listening_socket(folder: Path) -> socket.socket:
         os.close(folder_fd)
 
 
-def _bindable_path(folder: Path, folder_fd: int) -> str:
+def bindable_path(folder: Path, folder_fd: int, name: str = SOCKET_NAME) -> str:
     """Return a path of the socket that is short enough for the kernel, if necessary through the open folder."""
-    path = str(folder / SOCKET_NAME)
-    return path if len(os.fsencode(path)) <= MAX_SOCKET_PATH_BYTES else f"/proc/self/fd/{folder_fd}/{SOCKET_NAME}"
+    path = str(folder / name)
+    return path if len(os.fsencode(path)) <= MAX_SOCKET_PATH_BYTES else f"/proc/self/fd/{folder_fd}/{name}"

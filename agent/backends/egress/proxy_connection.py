@@ -31,7 +31,7 @@ from agent.backends.egress.tls_sni import MAX_HELLO_BYTES, ClientHelloError, par
 from tooling.contract.fast_dataclass import dataclass
 from tooling.web.addresses.hostnames import HostInvalid, normalize_host
 from tooling.web.addresses.url_check import AddressRefused, HostUnknown, Resolver, parse_url, resolve_public
-from tooling.web.network_attempt import NetworkAttempt
+from tooling.web.network_attempt import NetworkAttempt, OnAttempt
 
 MAX_ADDRESSES_TRIED = 4
 NO_CLIENT_HELLO = "no TLS ClientHello was received in time"
@@ -53,7 +53,7 @@ class ProxyConfig:
 class ProxyConnection:
     """One connection with one request, which is reported once."""
 
-    def __init__(self, client: Peer, config: ProxyConfig, on_attempt: Callable[[NetworkAttempt], None]) -> None:
+    def __init__(self, client: Peer, config: ProxyConfig, on_attempt: OnAttempt) -> None:
         self._client = client
         self._config = config
         self._limits = config.limits
@@ -77,7 +77,7 @@ class ProxyConnection:
 
     async def refuse(self, error: ProxyHttpError) -> None:
         """Report the refusal, and send an error response unless a response was already started."""
-        self._report(error.reason, allowed=False)
+        await self._report(error.reason, allowed=False)
         if not self._has_responded:
             with suppress(OSError, TimeoutError):
                 async with asyncio.timeout(self._limits.head_s):
@@ -111,7 +111,7 @@ class ProxyConnection:
             self._has_responded = True
             await self._client.send(b"HTTP/1.1 200 Connection established\r\n\r\n")
             hello = await self._read_client_hello()
-            self._report(reason, allowed=True)
+            await self._report(reason, allowed=True)
             await server.send(hello)
             await pipe_both_ways(self._client, server, self._limits)
         finally:
@@ -131,7 +131,7 @@ class ProxyConnection:
         reason = self._check_rules("plain")
         server = await self._connect(reason)
         try:
-            self._report(reason, allowed=True)
+            await self._report(reason, allowed=True)
             await server.send(build_request_head(request, target))
             async with asyncio.timeout(self._limits.idle_s) as timeout:
                 touch = IdleTimeout(timeout, self._limits).touch
@@ -184,10 +184,10 @@ class ProxyConnection:
             async with asyncio.timeout(self._limits.connect_s):
                 return await self._connect_any(await self._resolve(reason))
         except TimeoutError as error:
-            self._report(f"{reason}, but the connection took too long", allowed=True)
+            await self._report(f"{reason}, but the connection took too long", allowed=True)
             raise ProxyHttpError(HTTPStatus.GATEWAY_TIMEOUT, f"{self._host} does not respond") from error
         except OSError as error:
-            self._report(f"{reason}, but the connection failed: {error.strerror or error}", allowed=True)
+            await self._report(f"{reason}, but the connection failed: {error.strerror or error}", allowed=True)
             raise ProxyHttpError(HTTPStatus.BAD_GATEWAY, f"{self._host} cannot be reached") from error
 
     async def _resolve(self, reason: str) -> tuple[str, ...]:
@@ -196,10 +196,10 @@ class ProxyConnection:
                 self._host, self._port, resolver=self._config.resolver, allow_loopback=self._config.allow_loopback
             )
         except HostUnknown as error:
-            self._report(f"{reason}, but {error.reason}", allowed=True)
+            await self._report(f"{reason}, but {error.reason}", allowed=True)
             raise ProxyHttpError(HTTPStatus.BAD_GATEWAY, f"{self._host} could not be resolved") from error
         except AddressRefused as error:
-            self._report(error.reason, allowed=False)
+            await self._report(error.reason, allowed=False)
             # Commands must not learn the addresses of private names.
             raise ProxyHttpError(HTTPStatus.FORBIDDEN, f"{self._host} does not resolve to a public address") from error
 
@@ -212,7 +212,10 @@ class ProxyConnection:
                     return Peer(*await self._config.connect(address, self._port))
         return Peer(*await self._config.connect(tried[-1], self._port))
 
-    def _report(self, reason: str, *, allowed: bool) -> None:
+    async def _report(self, reason: str, *, allowed: bool) -> None:
+        """Report the attempt once, and wait until the report is stored."""
         if not self._is_reported:
             self._is_reported = True
-            self._on_attempt(NetworkAttempt(host=self._host, port=self._port, allowed=allowed, reason=reason))
+            attempt = NetworkAttempt(host=self._host, port=self._port, allowed=allowed, reason=reason)
+            if stored := self._on_attempt(attempt):
+                await stored

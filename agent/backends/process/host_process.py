@@ -14,7 +14,7 @@ from agent.backends.process.output_capture import OutputCollector
 from agent.backends.process.output_pipes import OutputPipes
 from agent.backends.process.spawn_thread import Spawn, spawn_directly
 from agent.backends.process.watchdog import MARKER, get_watchdog
-from tooling.contract.command import BackgroundProcess
+from tooling.contract.command import BackgroundProcess, CommandRequest
 
 # How long background children may continue writing after the command itself has exited.
 LINGER_S = 0.2
@@ -22,6 +22,11 @@ LINGER_S = 0.2
 KILL_TIMEOUT_S = 2.0
 # Process ids are not reused within this time.
 PID_REUSE_SAFE_S = 5.0
+
+
+def stdin_of(request: CommandRequest) -> int:
+    """Return the descriptor that the process of a request reads from."""
+    return subprocess.DEVNULL if request.stdin is None else request.stdin
 
 
 class HostProcess:
@@ -52,7 +57,7 @@ class HostProcess:
         pass_fds: tuple[int, ...] = (),
         spawn: Spawn = spawn_directly,
     ) -> "HostProcess":
-        """Start a process without input; a second sink receives stderr separately."""
+        """Start a process, by default without input; a second sink receives stderr separately."""
         marker = get_watchdog().add_command()
         start: functools.partial[subprocess.Popen[bytes]] = functools.partial(
             subprocess.Popen,

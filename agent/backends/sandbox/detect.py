@@ -7,8 +7,10 @@ from pathlib import Path
 
 from agent.backends.process.environment import clean_environment
 from agent.backends.sandbox.git.protection import find_git_paths
+from agent.backends.sandbox.home_folder import HomeFolders, find_home_folders, is_changeable
 from agent.backends.sandbox.process_limits import default_limits
 from agent.backends.sandbox.types import GeneratedFile, Link, ResourceLimits, SandboxPolicy, split_words
+from agent.config.user_dirs import user_homes
 from agent.vocabulary.errors import SandboxError
 
 # Where version managers install interpreters, relative to the home folder; these contain no secrets.
@@ -141,6 +143,9 @@ _SECRET_FILES = split_words(
     .my.cnf .vault-token .bash_history .zsh_history .python_history .s3cfg .boto
     """
 )
+# Where the folders of sessions and worktrees are in the data folder.
+_OWN_WORKSPACE = re.compile(r"(?:.*/)?(?:sessions/[^/]+/workspace|worktrees/[^/]+(?:/tree|\.steps))(?:/.*)?")
+_MACHINE_FILES = ("/proc/keys", "/proc/timer_list", "/proc/sched_debug", "/proc/latency_stats", "/proc/kcore")
 _VAR_TMP = Path("/var/tmp")
 _PLAIN_USER, _PLAIN_ID = "user", 1000
 
@@ -161,8 +166,11 @@ def build_policy(
     home = _home(environ)
     readable, links = _system_paths(writable)
     shown = (*readable, *writable)
-    git = find_git_paths(writable)
-    masked = _masked_paths(home, writable, hidden)
+    _refuse_own_folders(writable, hidden := tuple(path.resolve() for path in hidden))
+    homes = find_home_folders(writable, user_homes(environ), environ)
+    git = find_git_paths(writable, home)
+    masked = _masked_paths(home, writable, hidden, homes)
+    pinned = (*git.pinned, *_pinned_folders(writable, (*masked, *homes.frozen)))
     uid, gid = os.getuid() or _PLAIN_ID, os.getgid() or _PLAIN_ID
     certificates = _certificates(environ, shown)
     return SandboxPolicy(
@@ -172,8 +180,11 @@ def build_policy(
         links=links,
         generated_files=tuple(_generated_files(home, uid, gid)),
         toolchains=find_toolchains(environ, home, already_shown=shown),
-        pinned=(*git.pinned, *_pinned_folders(writable, masked)),
+        machine_files=tuple(path for path in map(Path, _MACHINE_FILES) if path.exists()),
+        pinned=tuple(path for path in dict.fromkeys(pinned) if is_changeable(path, homes)),
         protected=git.protected,
+        frozen=homes.frozen,
+        thawed=homes.thawed,
         repositories=git.stores,
         hidden_folders=tuple(path for path in masked if path.is_dir()),
         hidden_files=tuple(path for path in masked if not path.is_dir()),
@@ -261,7 +272,18 @@ def _git_identity(home: Path) -> str:
     return ""
 
 
-def _masked_paths(home: Path, writable: Iterable[Path], hidden: Iterable[Path]) -> tuple[Path, ...]:
+def _refuse_own_folders(writable: Iterable[Path], hidden: Iterable[Path]) -> None:
+    """Raise SandboxError for a writable folder that is, or is in, a folder of this program's own files."""
+    for folder in writable:
+        for own in hidden:
+            if folder.is_relative_to(own) and not _OWN_WORKSPACE.fullmatch(str(folder.relative_to(own))):
+                raise SandboxError(f"{folder} contains Windlass's own files", hint="choose another folder with -C")
+
+
+def _masked_paths(home: Path, writable: Iterable[Path], hidden: Iterable[Path], homes: HomeFolders) -> tuple[Path, ...]:
+    for path in hidden:
+        if any(path.is_relative_to(folder) for folder in writable) and is_changeable(path, homes):
+            _create_own_folder(path)
     secrets = [home / name for name in (*_SECRET_FOLDERS, *_SECRET_FILES)]
     inside = [
         path.resolve()
@@ -269,6 +291,16 @@ def _masked_paths(home: Path, writable: Iterable[Path], hidden: Iterable[Path]) 
         if os.access(path, os.F_OK) and any(path.resolve().is_relative_to(folder) for folder in writable)
     ]
     return tuple(path for path in dict.fromkeys(inside) if path not in writable)
+
+
+def _create_own_folder(path: Path) -> None:
+    """Create a folder of this program in a writable one: only what exists can be hidden."""
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise SandboxError(
+            f"{path} cannot be kept from commands: {error.strerror}", hint="choose a narrower folder"
+        ) from error
 
 
 def _pinned_folders(writable: Iterable[Path], masked: Iterable[Path]) -> tuple[Path, ...]:

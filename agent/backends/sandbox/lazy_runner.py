@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from agent.backends.egress.proxy import EgressProxy
     from agent.backends.sandbox.runner import SandboxCommandRunner
 
-# The first request to the model is sent before the sandbox is started.
-START_DELAY_S = 0.03
 LANDLOCK = "landlock"
 HTTPS = 443
 
@@ -78,28 +76,39 @@ class LazySandboxRunner:
         assert self._open_task is not None
         return await asyncio.shield(self._open_task)
 
-    async def _open(self) -> "SandboxCommandRunner":
-        await asyncio.sleep(START_DELAY_S)
-        from agent.backends.sandbox.runner import (
-            build_sandbox_runner,
-            missing_bubblewrap_warning,
+    async def build_runner(self) -> "SandboxCommandRunner":
+        """Return the runner of the best sandbox of this machine. Raises SandboxError or OSError."""
+        from agent.backends.sandbox.runner import build_sandbox_runner
+
+        return build_sandbox_runner(
+            workspace=self._options.workspace,
+            environ=self._options.environ,
+            extra_dirs=self._options.extra_dirs,
+            hidden=self._options.hidden,
+            outputs=self._options.outputs,
+            proxy_dir=self._create_proxy_dir(),
+            on_planted=self._options.warn,
+            sandbox_type=self._options.sandbox_type,
         )
-        from agent.backends.sandbox.self_test import self_test
+
+    async def start_proxy(self, proxy: "EgressProxy") -> Path:
+        """Start the proxy and return its socket."""
+        return await proxy.start(self._options.socket_dir)
+
+    async def _open(self) -> "SandboxCommandRunner":
+        from agent.backends.sandbox.home_folder import IS_HOME
+        from agent.backends.sandbox.runner import missing_bubblewrap_warning
+        from agent.backends.sandbox.self_test import self_test, start_error
 
         try:
-            runner = build_sandbox_runner(
-                workspace=self._options.workspace,
-                environ=self._options.environ,
-                extra_dirs=self._options.extra_dirs,
-                hidden=self._options.hidden,
-                outputs=self._options.outputs,
-                proxy_dir=self._create_proxy_dir(),
-                on_planted=self._options.warn,
-                sandbox_type=self._options.sandbox_type,
-            )
+            runner = await self.build_runner()
         except SandboxError as error:
             self._options.on_sandbox_error(error)
             raise
+        except OSError as problem:
+            start_problem = start_error("the sandbox", problem)
+            self._options.on_sandbox_error(start_problem)
+            raise start_problem from problem
         try:
             await self_test(runner)
             if self._options.allow_net:
@@ -113,6 +122,8 @@ class LazySandboxRunner:
             raise
         if runner.describe().name == LANDLOCK and self._options.sandbox_type != LANDLOCK:
             self._options.warn(missing_bubblewrap_warning())
+        if self._options.workspace.resolve() in runner.sandbox.policy.frozen:
+            self._options.warn(IS_HOME.format(folder=self._options.workspace))
         return runner
 
     def _rules(self) -> "EgressRules":
@@ -132,7 +143,7 @@ class LazySandboxRunner:
         from agent.backends.egress.proxy import EgressProxy
 
         self._proxy = EgressProxy(self._rules(), self._options.on_attempt)
-        runner.open_network(await self._proxy.start(self._options.socket_dir))
+        runner.open_network(await self.start_proxy(self._proxy))
 
 
 def build_backend(options: BackendOptions) -> Backend:

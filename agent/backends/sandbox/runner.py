@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from agent.backends.egress.relay import proxy_environment, relay_argv
 from agent.backends.process.run_process import GRACE_S, run_process
 from agent.backends.sandbox.bubblewrap.bubblewrap_sandbox import BubblewrapSandbox
+from agent.backends.sandbox.bubblewrap.world_sandbox import WorldSandbox
 from agent.backends.sandbox.cgroup import find_cgroup_parent
 from agent.backends.sandbox.detect import build_policy
 from agent.backends.sandbox.git.guard import GitGuard
@@ -24,19 +24,24 @@ from tooling.contract.command import CommandOutput, CommandRequest
 
 DISK_POLL_S = 0.25
 # If the disk was nearly full before, a command is stopped only after it has used this much itself.
-_MIN_GROWTH_BYTES = 256 * MIB
+_MIN_GROWTH = (256 * MIB, 5_000)
 _STOPPED_EXIT_CODE = 1
 
 
 class DiskWatch:
-    """Checks the free disk space of folders from time to time."""
+    """Checks from time to time how much space, and for how many files, the disks of folders have left."""
 
-    def __init__(self, folders: Iterable[Path], min_free_bytes: int) -> None:
+    def __init__(self, folders: Iterable[Path], min_free_bytes: int, min_free_files: int = 0) -> None:
         self._folders = tuple(folders)
-        self._min_free_bytes = min_free_bytes
-        self._free_at_start = [_free_bytes(folder) for folder in self._folders]
+        self._floors = (min_free_bytes, min_free_files)
+        self._free_at_start = [_free(folder) for folder in self._folders]
         self._next_check_at = time.monotonic() + DISK_POLL_S
-        self.was_full = False
+        self._reason = ""
+
+    @property
+    def was_full(self) -> bool:
+        """Whether the disk was found full."""
+        return bool(self._reason)
 
     def is_full(self) -> bool:
         """Whether the space has run out since the start."""
@@ -45,13 +50,18 @@ class DiskWatch:
             return self.was_full
         self._next_check_at = now + DISK_POLL_S
         for folder, before in zip(self._folders, self._free_at_start, strict=True):
-            free = _free_bytes(folder)
-            self.was_full |= free < self._min_free_bytes and before - free > _MIN_GROWTH_BYTES
+            free = _free(folder)
+            is_short = [
+                left < floor and start - left > growth
+                for left, floor, start, growth in zip(free, self._floors, before, _MIN_GROWTH, strict=True)
+            ]
+            if any(is_short):
+                self._reason = disk_full_reason(self._floors[0]) if is_short[0] else no_files_reason(self._floors[1])
         return self.was_full
 
     def add_reason(self, output: CommandOutput) -> CommandOutput:
         """Return the output of a stopped command with the reason appended."""
-        reason = disk_full_reason(self._min_free_bytes).encode()
+        reason = self._reason.encode()
         return replace(output, exit_code=_STOPPED_EXIT_CODE, cancelled=False, output=output.output + reason)
 
 
@@ -60,12 +70,20 @@ def disk_full_reason(min_free_bytes: int) -> str:
     return f"\nwindlass: stopped: less than {min_free_bytes // MIB} MiB of disk space left\n"
 
 
-def _free_bytes(folder: Path) -> int:
+def no_files_reason(min_free_files: int) -> str:
+    """Return what is appended to the output of a command that created too many files."""
+    return f"\nwindlass: stopped: the disk has room for fewer than {min_free_files:,} more files\n"
+
+
+def _free(folder: Path) -> tuple[int, int]:
+    """Return the bytes and the number of files that a disk has left."""
     try:
         found = os.statvfs(folder)
     except OSError:
-        return 0
-    return found.f_bavail * found.f_frsize
+        return 0, 0
+    # Some file systems have no table of files that could be full.
+    files = found.f_favail if found.f_files else sys.maxsize
+    return found.f_bavail * found.f_frsize, files
 
 
 _INSTALL_COMMANDS = {
@@ -76,6 +94,7 @@ _INSTALL_COMMANDS = {
     "zypper": "zypper install bubblewrap",
 }
 PLANTED = "a command left code for git to run; it was taken back:"
+TOO_MANY_FOLDERS = "there are too many folders to look into all of them for code that git would run"
 ALLOWED_HOSTS_NEED_BUBBLEWRAP = "allowed hosts need bubblewrap"
 PROTECTS_LESS = "commands run under Landlock, which protects less (see agent doctor)"
 
@@ -109,6 +128,7 @@ class SandboxCommandRunner:
         self._guard = _git_guard(sandbox)
         self._checking: asyncio.Future[None] | None = None
         self._is_check_wanted = False
+        self._has_run = False
 
     @property
     def sandbox(self) -> Sandbox:
@@ -118,12 +138,13 @@ class SandboxCommandRunner:
     async def run(self, request: CommandRequest) -> CommandOutput:
         """Run until the command exits, times out or is cancelled; no process it started survives the return."""
         policy = self._sandbox.policy
-        disk = DiskWatch(policy.writable, policy.limits.free_disk_bytes)
+        disk = DiskWatch(policy.writable, policy.limits.free_disk_bytes, policy.limits.free_disk_files)
         check = request.cancel_check
         watched = replace(request, cancel_check=lambda: (check is not None and check()) or disk.is_full())
         try:
             output = await run_process(watched, self._sandbox.launch, grace_s=self._grace_s)
         finally:
+            self._has_run = True
             self._check_repositories()
         return disk.add_reason(output) if disk.was_full and output.cancelled else output
 
@@ -133,16 +154,18 @@ class SandboxCommandRunner:
 
     def open_network(self, socket: Path) -> None:
         """Let later commands reach the egress proxy on this socket. Raises SandboxError."""
-        if not isinstance(self._sandbox, BubblewrapSandbox):
+        if not isinstance(self._sandbox, WorldSandbox):
             raise SandboxError(ALLOWED_HOSTS_NEED_BUBBLEWRAP, hint=install_hint())
-        self._sandbox.policy = with_proxy(self._sandbox.policy, socket)
+        self._sandbox.open_network(socket)
 
     def protect_new_repositories(self) -> None:
         """Protect the repositories that commands have created, unless a process is running that could interfere."""
         sandbox = self._sandbox
-        self._report(self._guard.check())
-        if isinstance(sandbox, BubblewrapSandbox) and sandbox.is_idle:
-            git = find_git_paths(sandbox.policy.writable)
+        if self._has_run:
+            self._report(self._guard.check(is_deep=True))
+        self._has_run = False
+        if isinstance(sandbox, WorldSandbox) and sandbox.is_idle:
+            git = find_git_paths(sandbox.policy.writable, sandbox.policy.home)
             pinned = tuple(dict.fromkeys((*sandbox.policy.pinned, *git.pinned)))
             protected = tuple(dict.fromkeys((*sandbox.policy.protected, *git.protected)))
             sandbox.policy = replace(sandbox.policy, pinned=pinned, protected=protected, repositories=git.stores)
@@ -168,14 +191,17 @@ class SandboxCommandRunner:
     def _report(self, planted: Iterable[str]) -> None:
         for what in planted:
             self._on_planted(f"{PLANTED} {what}")
+        if not self._guard.is_complete:
+            self._on_planted(TOO_MANY_FOLDERS)
 
     async def stop(self) -> None:
         """End all commands and background processes, and wait for their end; call this before `close`."""
-        if isinstance(self._sandbox, BubblewrapSandbox):
+        if isinstance(self._sandbox, WorldSandbox):
             await self._sandbox.stop()
-        if self._checking is not None:
-            self._check_repositories()
-            await self.settle()
+        await self.settle()
+        if self._has_run:
+            self._has_run = False
+            self._report(await asyncio.to_thread(self._guard.check, is_deep=True))
 
     def close(self) -> None:
         """End running commands and remove temporary files."""
@@ -214,8 +240,8 @@ def build_sandbox_runner(
 
 def _git_guard(sandbox: Sandbox) -> GitGuard:
     policy = sandbox.policy
-    mounted = policy.protected if isinstance(sandbox, BubblewrapSandbox) else ()
-    return GitGuard(policy.writable, policy.repositories, mounted)
+    mounted = policy.protected if isinstance(sandbox, WorldSandbox) else ()
+    return GitGuard(policy.writable, policy.repositories, mounted, policy.home)
 
 
 def choose_sandbox(policy: SandboxPolicy, sandbox_type: str) -> Sandbox:
@@ -231,14 +257,6 @@ def choose_sandbox(policy: SandboxPolicy, sandbox_type: str) -> Sandbox:
         return BubblewrapSandbox(policy, program=program, cgroup_parent=find_cgroup_parent())
     except UnknownArchitecture as problem:
         raise SandboxError(f"there is no sandbox for this machine: {problem}", hint=install_hint()) from problem
-
-
-def with_proxy(policy: SandboxPolicy, socket: Path) -> SandboxPolicy:
-    """Return a policy whose commands reach the proxy through a relay in the sandbox."""
-    proxy_dir = policy.proxy_dir if socket.parent == policy.proxy_dir else None
-    return replace(
-        policy, proxy_dir=proxy_dir, proxy_socket=socket, proxy_env=proxy_environment(), relay=relay_argv(())
-    )
 
 
 def _with_interpreter(policy: SandboxPolicy) -> SandboxPolicy:

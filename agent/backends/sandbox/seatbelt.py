@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from agent.backends.process.host_process import HostProcess
+from agent.backends.process.host_process import HostProcess, stdin_of
 from agent.backends.process.output_capture import OutputCollector
 from agent.backends.sandbox.types import SandboxDescription, SandboxPolicy, check_request
 from tooling.contract.command import CommandRequest
@@ -66,6 +66,9 @@ def _exceptions(policy: SandboxPolicy) -> Iterator[str]:
         yield _rule("deny file-write-unlink", "literal", map(str, policy.pinned))
     if policy.protected:
         yield _rule("deny file-write*", "subpath", map(str, policy.protected))
+    if policy.frozen:
+        yield _rule("deny file-write*", "subpath", map(str, policy.frozen))
+        yield _rule("allow file-write*", "subpath", map(str, policy.thawed)) if policy.thawed else ""
     if hidden := (*policy.hidden_folders, *policy.hidden_files):
         yield _rule("deny file-read* file-write*", "subpath", map(str, hidden))
 
@@ -90,7 +93,7 @@ class SeatbeltSandbox:
         env = self.policy.build_environment(request.env)
         check_request(request, self.policy, env.get("PATH", os.defpath))
         argv = (str(PROGRAM), "-p", seatbelt_profile(self.policy), *request.argv)
-        return HostProcess.start(argv, cwd=request.cwd, env=env, sinks=sinks)
+        return HostProcess.start(argv, cwd=request.cwd, env=env, sinks=sinks, stdin=stdin_of(request))
 
     def describe(self) -> SandboxDescription:
         """Return what the sandbox protects and what it does not."""

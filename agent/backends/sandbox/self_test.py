@@ -1,5 +1,6 @@
 """The self-test: real escapes, tried in the sandbox before any command runs in it."""
 
+import errno
 import os
 import secrets
 import signal
@@ -89,8 +90,22 @@ START_HINT = (
 )
 
 
+DOCKER_HINT = "the image needs bash and python3; `agent doctor` shows engine and image"
+OPEN_FILES_HINT = "allow more open files: ulimit -n 1024"
+
+
 class SandboxStartError(SandboxError):
     """The sandbox is installed but cannot start, for example because namespaces are forbidden."""
+
+
+def start_error(name: str, problem: OSError) -> SandboxStartError:
+    """Return the error for a sandbox that cannot start, with what helps."""
+    # Bubblewrap writes its own error last.
+    reason = str(problem).removeprefix(COULD_NOT_START).splitlines()[-1]
+    is_out_of_files = problem.errno in (errno.EMFILE, errno.ENFILE)
+    if name == "docker":
+        return SandboxStartError(f"{name} cannot start: {reason}", hint=DOCKER_HINT)
+    return SandboxStartError(f"{name} cannot start: {reason}", hint=OPEN_FILES_HINT if is_out_of_files else START_HINT)
 
 
 async def _run_probes(runner: SandboxCommandRunner, bait: Path) -> tuple[Probe, ...]:
@@ -108,12 +123,12 @@ async def _run_probes(runner: SandboxCommandRunner, bait: Path) -> tuple[Probe, 
         try:
             output = await runner.run(request)
         except OSError as problem:
-            # Bubblewrap writes its own error last.
-            reason = str(problem).removeprefix(COULD_NOT_START).splitlines()[-1]
-            raise SandboxStartError(f"{name} cannot start: {reason}", hint=START_HINT) from problem
+            raise start_error(name, problem) from problem
     lines = output.output.decode(errors="replace").splitlines()
     if _DONE_LINE not in lines:
-        raise SandboxStartError(f"{name} does not work: {_failure_reason(output)}", hint=START_HINT)
+        raise SandboxStartError(
+            f"{name} does not work: {_failure_reason(output)}", hint=DOCKER_HINT if name == "docker" else START_HINT
+        )
     escaped = {line.removeprefix("escaped ") for line in lines if line.startswith("escaped ")}
     escaped |= set(_find_outside_traces(bait, mark))
     return tuple(Probe(name=name, is_blocked=name not in escaped) for name in ESCAPE_NAMES)

@@ -35,6 +35,7 @@ class ResourceLimits:
     cpu_s: int | None = None
     scratch_bytes: int = GIB
     free_disk_bytes: int = GIB
+    free_disk_files: int = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +60,10 @@ class SandboxPolicy:
 
     `writable` are the folders that commands may change. Inside them, `pinned` folders can be neither renamed nor
     removed, `protected` paths cannot be changed and `hidden_*` paths cannot be read, except for `outputs`, the full
-    outputs of earlier commands; `repositories` are those of git that exist already. `home` is empty at first.
+    outputs of earlier commands; `repositories` are those of git that exist already. `home` is empty at first. If it is
+    in a writable folder, it is one of the `frozen` folders: nothing can be created in them, or in a folder around them,
+    and of what they contain only the `thawed` paths can be changed. `machine_files` are those of the kernel that tell
+    about the whole machine.
     `proxy_dir` is where the socket of the proxy is created when hosts are allowed; `relay` is the command that connects
     the sandbox to it.
     """
@@ -70,9 +74,12 @@ class SandboxPolicy:
     links: tuple[Link, ...] = ()
     generated_files: tuple[GeneratedFile, ...] = ()
     toolchains: tuple[Path, ...] = ()
+    machine_files: tuple[Path, ...] = ()
     pinned: tuple[Path, ...] = ()
     protected: tuple[Path, ...] = ()
     repositories: tuple[Path, ...] = ()
+    frozen: tuple[Path, ...] = ()
+    thawed: tuple[Path, ...] = ()
     hidden_folders: tuple[Path, ...] = ()
     hidden_files: tuple[Path, ...] = ()
     outputs: tuple[Path, ...] = ()

@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from agent.config.settings import ReplanPolicy
 from agent.execution.graph.plan_draft import PlanDraft
+from agent.execution.graph.plan_permissions import PlanPermissions
 from agent.execution.graph.replanning import replan_reason
 from agent.execution.graph.run_state import OVER_LIMIT, RunState
 from agent.execution.step.control import StepControl
@@ -64,7 +65,9 @@ class LeadDelegation:
         planner: Planner,
         report: Report,
         settings: DelegationSettings | None = None,
+        permissions: PlanPermissions | None = None,
     ) -> None:
+        self._permissions = permissions
         self._state = state
         self._control = control
         self._planner = planner
@@ -91,6 +94,8 @@ class LeadDelegation:
         self._reported |= reported.keys()
         self._state.replaced |= {name for name, response in reported.items() if response.status == "cancelled"}
         self._has_plan = bool(steps)
+        if self._permissions and steps:
+            self._permissions.is_complete.set()
 
     def begin_turn(self, messages: Sequence[Message]) -> None:
         """Note what the lead knows at its next turn: steps that fork its conversation begin with that."""
@@ -122,6 +127,8 @@ class LeadDelegation:
         if not (given or self._open or self._unreported):
             raise ToolError(NOTHING_RUNS)
         self._has_plan = True
+        if self._permissions:
+            self._permissions.is_complete.set()
         self._release()
         await self._wait(self._must_decide)
         return await self._describe()

@@ -3,8 +3,10 @@
 import posixpath
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
 from heapq import heappop, heappush
 from itertools import count
+from pathlib import PurePosixPath
 from typing import TypeAlias
 
 from agent.vocabulary.plan import PlanStep
@@ -17,6 +19,13 @@ _WILDCARDS = frozenset("*?[{")
 def write_prefixes(patterns: Iterable[str], root: str) -> tuple[PathPrefix, ...]:
     """Return each pattern's path up to its first wildcard; relative patterns are resolved against `root`."""
     return tuple(sorted({_literal_prefix(posixpath.normpath(posixpath.join(root, pattern))) for pattern in patterns}))
+
+
+def names_path(pattern: str, path: str) -> bool:
+    """Whether a declared path or pattern names a path, or a folder around it other than the workspace."""
+    pattern = posixpath.normpath(pattern)
+    folders = [path, *map(str, PurePosixPath(path).parents)]
+    return bool(pattern.strip("*/.")) and any(fnmatchcase(folder, pattern) for folder in folders if folder != ".")
 
 
 class WriteLocks:

@@ -3,7 +3,8 @@
 import asyncio
 import hashlib
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import count
 
 from agent.execution.graph.plan_revision import progress_text, revise_plan
 from agent.execution.graph.scheduler import Scheduler
@@ -31,6 +32,9 @@ class PlanLog:
         self._spent = spent
         self._max_steps = max_steps
         self._all_steps: dict[str, PlanStep] = {}
+        # The order in which steps arrived, so that a few of them can be sorted without a look at all.
+        self._numbers: dict[str, int] = {}
+        self._arrivals = count()
         self._steps: list[PlanStep] = []
         self._announced: set[str] = set()
         self._announcement = asyncio.Event()
@@ -53,9 +57,14 @@ class PlanLog:
         has_room = self.remaining_capacity(()) > 0
         if not has_room:
             self.over_limit.add(step.id)
-        self._all_steps[step.id] = step
+        self._remember((step,))
         self._steps.append(step)
         return has_room
+
+    def sorted_steps(self, ids: Iterable[str]) -> list[PlanStep]:
+        """Return those of the steps that are or were in the plan, in order of arrival."""
+        known = {step_id for step_id in ids if step_id in self._all_steps}
+        return [self._all_steps[step_id] for step_id in sorted(known, key=self._numbers.__getitem__)]
 
     async def wait_announced(self, step_id: str) -> None:
         """Wait until a plan that contains the step has been emitted."""
@@ -83,13 +92,19 @@ class PlanLog:
         """Replace the plan; the `dropped` steps never ran and are forgotten."""
         for step_id in dropped:
             self._all_steps.pop(step_id, None)
-        self._all_steps.update((step.id, step) for step in steps)
+        self._remember(steps)
         self._steps = list(steps)
         self._announce(reason, diff)
 
     def confirm(self, reason: str) -> None:
         """Announce the unchanged plan again, with a new reason."""
         self._announce(reason)
+
+    def _remember(self, steps: Iterable[PlanStep]) -> None:
+        for step in steps:
+            if step.id not in self._all_steps:
+                self._numbers[step.id] = next(self._arrivals)
+            self._all_steps[step.id] = step
 
     def _should_announce(self) -> bool:
         fresh = len(self._steps) - len(self._announced)
@@ -143,6 +158,11 @@ class RunState:
     def results(self) -> list[tuple[PlanStep, ExecutorResponse]]:
         """The steps that have ended with their responses, in plan order."""
         return [(step, self._responses[step.id]) for step in self.plan_log.all_steps if step.id in self._responses]
+
+    def results_of(self, ids: Iterable[str]) -> list[tuple[PlanStep, ExecutorResponse]]:
+        """Return those of the steps that have ended with their responses, in plan order."""
+        ended = (step_id for step_id in ids if step_id in self._responses)
+        return [(step, self._responses[step.id]) for step in self.plan_log.sorted_steps(ended)]
 
     @property
     def effective_responses(self) -> list[ExecutorResponse]:

@@ -34,7 +34,7 @@ def provisional_key(key: str, response: ExecutorResponse) -> str:
 def cache_key(source: KeySource, step: PlanStep, profile: ExecutorProfile, dependencies: Sequence[str]) -> str:
     """Return the key; `dependencies` are the keys of the results given to the step, in plan order."""
     parts = (
-        (source.lineage, step.model or source.model, source.request, source.context),
+        (source.lineage, step.model or profile.model or source.model, source.request, source.context),
         (step.id, step.type, step.instruction, step.tool, encode(step.args), step.expect, step.verify),
         (step.ask_question, step.ask_options, profile.name, profile.allowed_tools),
         tuple(dependencies),

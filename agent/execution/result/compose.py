@@ -9,8 +9,8 @@ from pathlib import Path
 
 from agent.model.budget import BudgetExhausted
 from agent.model.faults import ModelFault
-from agent.model.metered_client import MeteredModel
-from agent.model.port import ModelReply, ModelRequest, ReasoningDelta, TextDelta
+from agent.model.metered_client import MeteredModel, stream_whole
+from agent.model.port import ModelReply, ModelRequest, ReasoningDelta, StreamRestarted, TextDelta
 from agent.prompts.load import load_prompt
 from agent.protocol.channel import Channel
 from agent.protocol.events import MessageAdded
@@ -72,7 +72,10 @@ class Composer:
         *,
         replaced: Collection[str] = (),
     ) -> tuple[str, ModelFault | BudgetExhausted | None]:
-        """Return the answer and, if the model failed, why; `replaced` steps failed and their work was redone."""
+        """Return the answer and, if the model failed, why; a reply that was cut off is still the answer.
+
+        The `replaced` steps failed and their work was redone.
+        """
         content = f"Request: {request}\n\n{format_results(results, RESULTS_CHARS, replaced=replaced)}"
         # A structured answer has no room for citations.
         instructions = constraints or load_prompt("citations", example=results[0][0].id)
@@ -85,28 +88,32 @@ class Composer:
             purpose="composer",
             max_output_tokens=self._max_output_tokens,
         )
-        try:
-            answer = await self._stream_answer(model_request)
-        except (ModelFault, BudgetExhausted) as problem:
-            return join_results(results, replaced), problem
-        if constraints:
-            return answer or join_results(results, replaced), None
-        return remove_unknown_citations(answer, [step.id for step, _ in results]) or join_results(
-            results, replaced
-        ), None
+        answer, problem = await self._stream_answer(model_request)
+        if not constraints:
+            answer = remove_unknown_citations(answer, [step.id for step, _ in results])
+        return answer or join_results(results, replaced), problem
 
-    async def _stream_answer(self, request: ModelRequest) -> str:
-        """Return the answer; it is emitted while it arrives."""
-        answer = ""
-        async with aclosing(self._client.stream(request)) as items:
-            async for item in items:
-                if isinstance(item, TextDelta):
-                    self._channel.emit(MessageAdded(role="assistant", content=item.text, delta=True))
-                elif isinstance(item, ReasoningDelta):
-                    self._channel.emit(MessageAdded(role="thought", content=item.text, delta=True))
-                elif isinstance(item, ModelReply):
-                    answer = item.message.content.strip()
-        return answer
+    async def _stream_answer(self, request: ModelRequest) -> tuple[str, ModelFault | BudgetExhausted | None]:
+        """Return the answer, which is emitted while it arrives, and why there is none, or only its beginning."""
+        said = ""
+        try:
+            async with aclosing(stream_whole(self._client, request)) as items:
+                async for item in items:
+                    match item:
+                        case TextDelta(text=text):
+                            said += text
+                            self._channel.emit(MessageAdded(role="assistant", content=text, delta=True))
+                        case ReasoningDelta(text=text):
+                            self._channel.emit(MessageAdded(role="thought", content=text, delta=True))
+                        case StreamRestarted():
+                            said = ""
+                        case ModelReply():
+                            said = item.message.content
+        except ModelFault as fault:
+            return said.strip() if fault.kind == "cut_off" else "", fault
+        except BudgetExhausted as problem:
+            return "", problem
+        return said.strip(), None
 
 
 def join_results(results: Sequence[tuple[PlanStep, ExecutorResponse]], replaced: Collection[str] = ()) -> str:

@@ -26,6 +26,7 @@ _REASON_CHARS = 400
 # If several steps failed for different reasons, the first of these decides.
 _PRECEDENCE = (
     exit_codes.BUDGET,
+    exit_codes.APPROVAL,
     exit_codes.NO_KEY,
     exit_codes.BAD_INPUT,
     exit_codes.BAD_CONFIG,
@@ -63,7 +64,8 @@ def run_status(
         if exit_code == exit_codes.FAILED and any(is_success(response.status) for response in responses):
             subtype = "partial"
         error = failure_reason(responses, exit_code)
-        hint = ALLOW_ON_RESUME if WOULD_ALLOW in error else _question_hint(responses)
+        hint = _question_hint(responses) or _fault_hint(responses, exit_code)
+        hint = ALLOW_ON_RESUME if WOULD_ALLOW in error else hint
         can_resume = not _is_permanent(responses)
         return RunStatus(
             subtype=subtype, exit_code=exit_code, error=error, hint=hint if can_resume else "", can_resume=can_resume
@@ -73,7 +75,7 @@ def run_status(
     for response in responses:
         if response.status == "partial":
             name = "the task" if response.task_id == LEAD else response.task_id
-            return _partial(f"{name} is incomplete: {response.shortfall or response.summary}")
+            return _partial(f"{name} is incomplete: {response.shortfall or response.summary}", response.hint)
     if not answer.strip():
         return RunStatus(subtype="error_task", exit_code=exit_codes.FAILED, error=NO_ANSWER)
     if require_verified and (verified := combine_verified(responses)) is not True:
@@ -124,13 +126,25 @@ def failure_reason(responses: Sequence[ExecutorResponse], exit_code: int) -> str
     """Return a one-sentence reason for the exit code of a failed run."""
     if exit_code == exit_codes.APPROVAL:
         return _refusal_reason(responses)
+    response = _deciding_response(responses, exit_code)
+    if response is None:
+        return NO_ANSWER
+    return unanswered(response.summary) if response.status == "needs_input" else response.summary
+
+
+def _fault_hint(responses: Sequence[ExecutorResponse], exit_code: int) -> str:
+    """Return what to do about the fault that ended the step which decides."""
+    response = None if exit_code == exit_codes.APPROVAL else _deciding_response(responses, exit_code)
+    return response.hint if response else ""
+
+
+def _deciding_response(responses: Sequence[ExecutorResponse], exit_code: int) -> ExecutorResponse | None:
+    """Return the response that gives a failed run its exit code, or else the first that failed."""
     failed = [response for response in responses if not is_success(response.status)]
     # A skipped step only repeats the failure that caused it.
     failed.sort(key=lambda response: response.status == "skipped")
     deciding = [response for response in responses if response.exit_code == exit_code]
-    for response in (*deciding, *failed):
-        return unanswered(response.summary) if response.status == "needs_input" else response.summary
-    return NO_ANSWER
+    return next(iter((*deciding, *failed)), None)
 
 
 def _refusal_reason(responses: Sequence[ExecutorResponse]) -> str:

@@ -1,13 +1,13 @@
 """The agent loop of one step: ask the model, run the tools it calls, and repeat until it answers."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Protocol
 
 from agent.execution.step.compact import ContextCompactor, ContextSize, size_of, tokens_of
-from agent.execution.step.context import CONTINUE_PROMPT, Conversation
+from agent.execution.step.context import Conversation
 from agent.execution.step.control import StepControl
 from agent.execution.step.described_change import MAKE_THE_CHANGE, describes_change
 from agent.execution.step.prompts import step_message
@@ -15,13 +15,13 @@ from agent.execution.step.stalls import MUTATING, STOP_AT, WARN_AT, StallDetecto
 from agent.execution.step.step_result import StepResult
 from agent.execution.step.step_status import answer_status
 from agent.execution.step.tool_calls import ToolCallRunner
-from agent.model.faults import ModelFault
+from agent.model.faults import FAULTS, ModelFault
 from agent.model.metered_client import MeteredModel
-from agent.model.port import CallDelta, ModelReply, ModelRequest, ReasoningDelta, StreamRestarted, TextDelta
+from agent.model.port import CUT_OFF, CallDelta, ModelReply, ModelRequest, ReasoningDelta, StreamRestarted, TextDelta
 from agent.protocol.channel import Channel
 from agent.protocol.events import CallMade, MessageAdded
 from agent.vocabulary import exit_codes
-from agent.vocabulary.message import Message
+from agent.vocabulary.message import CONTINUE_PROMPT, Message
 from agent.vocabulary.plan import LEAD, PLAN_TOOL
 from agent.vocabulary.step import CallFact, ExecutorProfile, ExecutorRequest
 from agent.vocabulary.usage import Usage
@@ -97,7 +97,9 @@ class AgentRunner:
         settings: RunnerSettings,
         control: StepControl | None = None,
         delegation: Delegation | None = None,
+        check_answer: Callable[[str], Awaitable[str]] | None = None,
     ) -> None:
+        self._check_answer = check_answer
         self._control = control or StepControl()
         self._delegation = delegation
         self._client = client
@@ -132,9 +134,10 @@ class AgentRunner:
                 facts = await self._calls.run_turn(reply.message.tool_calls, conversation, ctx)
                 if result := await self._check_stalled(loop, facts, stalls):
                     return result
-            elif text.strip() and reply.finish_reason == "length":
+            elif text.strip() and reply.finish_reason == CUT_OFF:
                 if truncated:
-                    return StepResult(status="partial", text=truncated + text, shortfall=_CUT_OFF)
+                    hint = FAULTS["cut_off"].hint
+                    return StepResult(status="partial", text=truncated + text, shortfall=_CUT_OFF, hint=hint)
                 truncated = text
                 await self._add_user_message(loop, CONTINUE_PROMPT)
             elif answer := (truncated + text).strip():
@@ -155,6 +158,9 @@ class AgentRunner:
         """Return the result of an answer, or None if the work goes on after it."""
         if self._delegation and loop.ctx.step_id == LEAD and (results := await self._delegation.unreported()):
             await self._add_user_message(loop, results)
+            return None
+        if self._check_answer and loop.ctx.step_id == LEAD and (reason := await self._check_answer(answer)):
+            await self._add_user_message(loop, reason)
             return None
         result = self._answer_result(answer, loop.conversation)
         is_proposal = not self._settings.may_change

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import field, replace
 
-from agent.vocabulary.message import Message, ToolCall
+from agent.vocabulary.message import CONTINUE_PROMPT, Message, ToolCall
 from agent.vocabulary.step import CallFact, Check
 from agent.vocabulary.unfinished import UnfinishedStep
 from tooling.contract.context import ExecCtx
@@ -11,7 +11,6 @@ from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.result import ToolResult
 
 PREVIEW_CHARS = 2000
-CONTINUE_PROMPT = "Your reply was cut off at its length limit. Go on exactly where it stopped; repeat nothing."
 
 
 @dataclass(slots=True, kw_only=True)

@@ -49,7 +49,7 @@ MUTATING = frozenset({"write", "execute"})
 
 
 class RepetitionDetector:
-    """Counts how often a call returned the same result.
+    """Counts in how many turns a call returned the same result.
 
     A new call with side effects resets the count: tests that still fail after another edit are work, not a loop.
     """
@@ -64,7 +64,8 @@ class RepetitionDetector:
         for fact, fingerprint in zip(facts, fingerprints, strict=True):
             if fingerprint not in self._seen and self._effect_of(fact.tool) in MUTATING:
                 self._seen.clear()
-        self._seen.update(fingerprints)
+        # Calls of one turn are made at once: none of them could know of the others' result.
+        self._seen.update(set(fingerprints))
         return min((self._seen[fingerprint] - 1 for fingerprint in fingerprints), default=0)
 
 

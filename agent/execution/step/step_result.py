@@ -8,6 +8,7 @@ from pathlib import PurePath
 from agent.execution.step.context import Conversation
 from agent.protocol.channel import LogWriteError
 from agent.vocabulary import exit_codes
+from agent.vocabulary.errors import AgentError
 from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.status import StepStatus
 from agent.vocabulary.step import CallFact, ExecutorResponse, StepOutput
@@ -92,6 +93,11 @@ def question_limit_response(step: PlanStep) -> ExecutorResponse:
     return ExecutorResponse(task_id=step.id, status="needs_input", summary=question, exit_code=exit_codes.FAILED)
 
 
+def declined_response(step: PlanStep, reason: str) -> ExecutorResponse:
+    """Return the response of a step whose permissions the user declined."""
+    return ExecutorResponse(task_id=step.id, status="blocked", summary=reason, exit_code=exit_codes.APPROVAL)
+
+
 def has_masked_secret(step: PlanStep) -> bool:
     """Whether a step read from the log would run a command whose secret is masked."""
     return MASK in step.verify or (step.type == "tool" and MASK in str(step.args))
@@ -106,6 +112,13 @@ def internal_error_response(step: PlanStep, error: Exception) -> ExecutorRespons
     """Return the response of a step that could not be started."""
     return ExecutorResponse(
         task_id=step.id, status="error", summary=f"internal error: {error!r}", exit_code=exit_codes.FAILED
+    )
+
+
+def failed_response(step: PlanStep, error: AgentError) -> ExecutorResponse:
+    """Return the response of a step whose folder could not be prepared."""
+    return ExecutorResponse(
+        task_id=step.id, status="error", summary=error.message, exit_code=error.exit_code, hint=error.hint
     )
 
 

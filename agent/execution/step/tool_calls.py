@@ -13,7 +13,7 @@ from agent.vocabulary.step import CallFact
 from agent.vocabulary.unfinished import missing_result
 from tooling.contract.context import ExecCtx
 from tooling.contract.fast_dataclass import dataclass
-from tooling.contract.result import BAD_ARGUMENTS, CANCELLED, FileChange, ToolResult, error_result
+from tooling.contract.result import BAD_ARGUMENTS, CANCELLED, FileChange, TaskItem, ToolResult, error_result
 from tooling.contract.tool import ToolExecutor, ToolSpec, schema_name
 from tooling.output import decode_output, sanitize_output
 
@@ -175,7 +175,7 @@ class ToolCallRunner:
         effect = spec.effect if spec else None
         return _RunningCall(
             call=call,
-            ctx=ctx,
+            ctx=replace(ctx, tool_id=call.id),
             spec=spec,
             result=_cancelled_result(spec, had_started=False),
             watch=self._tracker.watch(call.id, effect, call.arguments, ctx) if self._tracker else None,
@@ -216,8 +216,8 @@ class ToolCallRunner:
             self._charge(call.name, running_call.result.meta.cost_usd, running_call.ctx.step_id)
         if running_call.result.meta.changes:
             self._emit(FilesChanged(changes=running_call.result.meta.changes), running_call)
-        if running_call.result.meta.tasks is not None:
-            self._emit(TodoChanged(items=running_call.result.meta.tasks), running_call)
+        if (tasks := running_call.result.meta.tasks) is not None:
+            self._emit(TodoChanged(items=tasks, progress=_progress(tasks)), running_call)
         running_call.is_reported = True
         # No need to wait: the model may read the result now, but nothing is done about it before a later event is on
         # disk.
@@ -237,6 +237,11 @@ class ToolCallRunner:
         self._channel.emit(event, step_id=running_call.ctx.step_id, attempt=running_call.ctx.attempt)
 
 
+def _progress(tasks: Sequence[TaskItem]) -> int | None:
+    """Return how much of a list is completed, in percent; None for an empty one."""
+    return 100 * sum(task.status == "completed" for task in tasks) // len(tasks) if tasks else None
+
+
 def _cancelled_result(spec: ToolSpec | None, *, had_started: bool) -> ToolResult:
     text = missing_result(spec.effect if spec else None, had_started=had_started)
     return error_result(text, exit_code=CANCELLED, status="cancelled")
@@ -251,4 +256,5 @@ def _completed_event(running_call: _RunningCall) -> ToolCompleted:
         output=running_call.result.content,
         display=running_call.result.display,
         images=running_call.result.images or None,
+        allowed_by=running_call.result.meta.allowed_by or None,
     )

@@ -63,7 +63,7 @@ class RecordingClient:
 
 def _open_private(path: Path) -> int:
     try:
-        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         os.fchmod(file, 0o600)
     except OSError as error:
         raise InputError(f"cannot write the cassette {path}: {error}") from error

@@ -6,6 +6,7 @@ import re
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import field
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 from agent.model.faults import FaultKind, ModelFault
@@ -96,11 +97,11 @@ class ScriptedModel:
 
     def _next_reply(self, request: ModelRequest) -> tuple[int, ScriptReply]:
         self._request_count += 1
-        matching = [
-            number for number, reply in self._remaining.items() if reply.match and _matches(reply.match, request)
-        ]
-        in_order = [number for number, reply in self._remaining.items() if reply.match is None]
-        number = next(iter(matching + in_order), None)
+        lines = self._remaining.items()
+        # Lazily: a script may have thousands of lines, and usually one of the first matches.
+        matching = (number for number, reply in lines if reply.match and _matches(reply.match, request))
+        in_order = (number for number, reply in lines if reply.match is None)
+        number = next(chain(matching, in_order), None)
         if number is None:
             raise ModelFault("script", self._no_match_message(request))
         reply = self._remaining[number]

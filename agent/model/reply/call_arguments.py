@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NoReturn
 
 _FORMAT_HINT = 'Send the arguments as one JSON object, for example {"path": "notes.txt"}.'
@@ -15,6 +15,8 @@ _JSON_ONLY_ESCAPES = frozenset("bfnrtu")
 _ESCAPES = _JSON_ONLY_ESCAPES | frozenset('"\\/')
 _COMPLETE_END = re.compile(r'(?:["}\]]|\b(?:true|false|null))$')
 _BRACKET_OR_QUOTE = re.compile(r'[{}\[\]"]')
+# No tool has arguments nested nearly as deep, and everything that masks, stores and shows them is recursive.
+_MAX_DEPTH = 64
 _PAIRS = {"}": "{", "]": "["}
 
 
@@ -46,8 +48,18 @@ def _parse_candidates(text: str) -> Iterator[object]:
 
 
 def _check_sendable(value: object) -> None:
-    """Raise ValueError for a lone surrogate or an infinite number, which cannot be sent or stored."""
+    """Raise ValueError for what cannot be sent or stored: a lone surrogate, an infinite number, endless nesting."""
     json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+    level = [value]
+    for _ in range(_MAX_DEPTH):
+        level = [child for item in level for child in _children(item)]
+        if not level:
+            return
+    raise ValueError("nested too deeply")
+
+
+def _children(value: object) -> Iterable[object]:
+    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
 
 
 def _require_object(value: object) -> tuple[Mapping[str, object], str | None]:

@@ -1,12 +1,12 @@
 """Build one reply from the fragments of a stream."""
 
 import json
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import TypeAlias
 from uuid import uuid4
 
 from agent.model.faults import ModelFault
-from agent.model.port import CallDelta, CostFunction, ModelReply, ModelRequest, ReasoningDelta, TextDelta
+from agent.model.port import CUT_OFF, CallDelta, CostFunction, ModelReply, ModelRequest, ReasoningDelta, TextDelta
 from agent.model.reply.call_arguments import parse_arguments
 from agent.model.reply.textual_calls import extract_calls
 from agent.model.reply.thinking import ThinkingFilter, split_thinking
@@ -17,10 +17,28 @@ from tooling.contract.fast_dataclass import dataclass
 Fragment: TypeAlias = TextDelta | ReasoningDelta | CallDelta
 
 CHARS_PER_TOKEN = 4
+# More than any model can write; a server that never stops must not fill the memory.
+MAX_REPLY_CHARS = 16_000_000
 _TRUNCATED = (
     "the arguments were cut off because the reply reached its length limit; "
     "make the call again with shorter arguments, or split the work into several smaller calls"
 )
+# What providers call a reply that a filter stopped; most send `content_filter`.
+_FILTERED = frozenset(
+    (
+        "content_filter",
+        "content_filtered",
+        "refusal",
+        "safety",
+        "sensitive",
+        "recitation",
+        "blocklist",
+        "prohibited_content",
+        "spii",
+        "guardrail_intervened",
+    )
+)
+_EXCERPT_CHARS = 200
 _NO_NAME = "the call names no tool; make it again with the name of the tool"
 
 
@@ -29,7 +47,11 @@ class _CallParts:
     index: int
     id: str = ""
     name: str = ""
-    arguments: str = ""
+    fragments: list[str] = field(default_factory=list)
+
+    @property
+    def arguments(self) -> str:
+        return "".join(self.fragments)
 
 
 class ReplyBuilder:
@@ -42,9 +64,11 @@ class ReplyBuilder:
         self._text: list[str] = []
         self._reasoning: list[str] = []
         self._calls: dict[str, _CallParts] = {}
+        self._chars = 0
         self.usage: Usage | None = None
         self.reported_cost: float | None = None
         self.finish_reason = ""
+        self.is_refusal = False
         self.reasoning_signature: str | None = None
 
     def add_text(self, fragment: str) -> list[Fragment]:
@@ -62,7 +86,8 @@ class ReplyBuilder:
         parts.id = parts.id or id
         # Some servers repeat the full name in every fragment.
         parts.name = parts.name or name
-        parts.arguments += arguments
+        parts.fragments.append(arguments)
+        self._count(arguments)
         return [CallDelta(index=parts.index, name=parts.name, text=arguments)] if is_new or arguments else []
 
     def flush(self) -> list[Fragment]:
@@ -70,7 +95,10 @@ class ReplyBuilder:
         return [self._append(kind, part) for kind, part in self._filter.flush() if part]
 
     def build(self) -> ModelReply:
-        """Return the complete reply with usage and cost."""
+        """Return the complete reply with usage and cost; raises ModelFault if there is none or a filter stopped it."""
+        if self.is_refusal or self.finish_reason.lower() in _FILTERED:
+            # Whatever had arrived by then is not an answer, and no call to make.
+            raise ModelFault("filtered", _excerpt("".join(self._text)))
         calls = tuple(self._build_call(parts) for parts in self._calls.values())
         text, thinking = split_thinking("".join(self._text))
         if not calls and self._request.tools:
@@ -86,10 +114,16 @@ class ReplyBuilder:
             reasoning_signature=self.reasoning_signature,
             reasoning_model=self._request.model if self.reasoning_signature else None,
         )
-        finish = "tool_calls" if calls and self.finish_reason != "length" else self.finish_reason or "stop"
+        finish = "tool_calls" if calls and self.finish_reason != CUT_OFF else self.finish_reason or "stop"
         return ModelReply(message=message, usage=self._final_usage(), model=self._request.model, finish_reason=finish)
 
+    def _count(self, part: str) -> None:
+        self._chars += len(part)
+        if self._chars > MAX_REPLY_CHARS:
+            raise ModelFault("malformed", f"the reply is longer than {MAX_REPLY_CHARS:,} characters")
+
     def _append(self, kind: str, part: str) -> Fragment:
+        self._count(part)
         if kind == "text":
             self._text.append(part)
             return TextDelta(text=part)
@@ -99,19 +133,18 @@ class ReplyBuilder:
     def _build_call(self, parts: _CallParts) -> ToolCall:
         # Nine letters and digits: the only id format that all providers accept (Mistral accepts no other).
         id = parts.id or uuid4().hex[:9]
-        if self.finish_reason == "length" and not _is_json(parts.arguments):
+        text = parts.arguments
+        if self.finish_reason == CUT_OFF and not _is_json(text):
             return ToolCall(id=id, name=parts.name, problem=_TRUNCATED)
-        arguments, problem = parse_arguments(parts.arguments)
+        arguments, problem = parse_arguments(text)
         return ToolCall(id=id, name=parts.name, arguments=arguments, problem=problem if parts.name else _NO_NAME)
 
     def _can_continue(self, reasoning: str) -> bool:
         """Return whether a reply without an answer is reasoning that the model can continue."""
-        return bool(reasoning.strip()) and self.finish_reason not in ("length", "content_filter")
+        return bool(reasoning.strip()) and self.finish_reason != CUT_OFF
 
     def _empty_fault(self) -> ModelFault:
-        if self.finish_reason == "content_filter":
-            return ModelFault("refused", "the provider's content filter stopped the reply")
-        if self.finish_reason == "length":
+        if self.finish_reason == CUT_OFF:
             return ModelFault("empty", "the reply reached its length limit before the answer; raise max_output_tokens")
         return ModelFault("empty")
 
@@ -128,6 +161,11 @@ class ReplyBuilder:
             input_tokens=_request_chars(self._request) // CHARS_PER_TOKEN,
             output_tokens=-(-output_chars // CHARS_PER_TOKEN),
         )
+
+
+def _excerpt(text: str) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= _EXCERPT_CHARS else f"{flat[: _EXCERPT_CHARS - 1]}…"
 
 
 def _tool_names(request: ModelRequest) -> frozenset[str]:

@@ -18,6 +18,7 @@ _OPENING = re.compile(
     re.MULTILINE | re.VERBOSE,
 )
 _CALL_LANGUAGES = frozenset({"", "json", "tool_call", "tool_calls", "tool_code", "function_call", "xml"})
+_FENCE_IN_TAG = re.compile(rf"\s*(?:```+(?:{'|'.join(sorted(_CALL_LANGUAGES, reverse=True))})(?![\w-])\s*)?")
 _FENCE_END = re.compile(r"\s*(?:```+|\Z)")
 _NEXT_FENCE = re.compile(r"^[ \t]*```+[ \t]*$", re.MULTILINE)
 _LINE_END = re.compile(r"[ \t]*(?:\n|\Z)")
@@ -28,7 +29,9 @@ _MISTRAL_NAME = re.compile(r"\s*([\w.-]+)\s*(?:\[ARGS\])?\s*(?=\{)")
 _HEAD = re.compile(
     r"""\s*\{\s*["'](?:name|tool|tool_name)["']\s*:\s*["']([\w.-]+)["']\s*,\s*["'](?:arguments|parameters)["']"""
 )
-_LEFTOVER = re.compile(r"^[ \t]*```+[\w-]*\s*```+[ \t]*$|</?tool_call>", re.MULTILINE)
+_LEFTOVER = re.compile(
+    rf"^[ \t]*```+(?:{'|'.join(sorted(_CALL_LANGUAGES - {''}))})?\s*```+[ \t]*$|</?tool_call>", re.MULTILINE
+)
 # A small model may open and close a block for calls without any call: treated as no text.
 _EMPTY = re.compile(r"\s*<(tools|tool_call|function_call)>\s*</\1>\s*")
 _DECODER = json.JSONDecoder(strict=False)
@@ -90,7 +93,7 @@ def _parse_region(text: str, opening: re.Match[str], known: Collection[str]) -> 
 
 
 def _parse_tagged(text: str, start: int, known: Collection[str]) -> _Region | None:
-    start = _skip(re.compile(r"\s*(?:```\w*\s*)?"), text, start)
+    start = _skip(_FENCE_IN_TAG, text, start)
     items, end = _decode_values(text, start)
     if items:
         return _region_from_items(items, _skip(_TAG_END, text, end), known, explicit=True)

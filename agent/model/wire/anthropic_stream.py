@@ -17,7 +17,6 @@ _FINISH = {
     "max_tokens": "length",
     "model_context_window_exceeded": "length",
     "tool_use": "tool_calls",
-    "refusal": "content_filter",
 }
 
 

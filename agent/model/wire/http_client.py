@@ -1,69 +1,28 @@
 """The HTTP model client for the OpenAI and Anthropic wire formats."""
 
 import json
-import ssl
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Protocol
-from urllib.parse import urlsplit
 
 from agent.config.settings import Settings
+from agent.config.user_dirs import os_environ
 from agent.model.fault_mapping import fault_from_status, redact_fault
 from agent.model.faults import ModelFault
+from agent.model.http.exchange import HttpExchange, Timeouts, Transports
+from agent.model.http.transport_port import HttpRequest
 from agent.model.port import CostFunction, ModelRequest, StreamItem
 from agent.model.providers import Endpoint, resolve
 from agent.model.reply.reply_builder import Fragment, ReplyBuilder
 from agent.model.wire import anthropic_wire, openai_wire
 from agent.model.wire.anthropic_stream import AnthropicReader
-from agent.model.wire.http_exchange import HttpExchange, Timeouts
 from agent.model.wire.openai_stream import OpenAiReader
 from agent.model.wire.sse import SseEvent, SseParser, parse_json_object
 from agent.version import VERSION
 from tooling.contract.fast_dataclass import dataclass
-from tooling.web.http.httpx_import import httpx
-
-_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
-# Longer than most tools run, so the turns of a step share one connection.
-KEEP_ALIVE_S = 120.0
-
-
-class HttpPool:
-    """Provides one client per kind of URL."""
-
-    def __init__(self) -> None:
-        self._clients: dict[tuple[bool, bool], httpx.AsyncClient] = {}
-
-    def client(self, url: str) -> httpx.AsyncClient:
-        """Return the client for a URL; create it on first use."""
-        parts = urlsplit(url)
-        is_https, is_loopback = parts.scheme == "https", (parts.hostname or "") in _LOOPBACK
-        kind = (is_https, is_loopback)
-        if kind not in self._clients:
-            self._clients[kind] = _create_client(is_https=is_https, is_loopback=is_loopback)
-        return self._clients[kind]
-
-    async def close(self) -> None:
-        """Close all connections; may be called twice."""
-        while self._clients:
-            _, client = self._clients.popitem()
-            await client.aclose()
-
-
-def _create_client(*, is_https: bool, is_loopback: bool) -> httpx.AsyncClient:
-    # Loading the certificate store costs more than the rest of a first request; plain http never uses it.
-    context = httpx.create_ssl_context() if is_https else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    return httpx.AsyncClient(
-        verify=context,
-        # Proxies from the environment are for external hosts, not for the user's machine.
-        trust_env=not is_loopback,
-        # The key must only be sent to the URL it was set for.
-        follow_redirects=False,
-        limits=httpx.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=KEEP_ALIVE_S),
-        headers={"User-Agent": f"windlass/{VERSION}", "Accept-Encoding": "identity"},
-    )
-
 
 _OK = 200
+HEADERS = {"User-Agent": f"windlass/{VERSION}", "Accept": "*/*", "Accept-Encoding": "identity"}
 
 
 class ReplyReader(Protocol):
@@ -105,10 +64,18 @@ WIRES: dict[str, WireForm] = {
 class HttpModelClient:
     """A ModelClient over HTTP; one instance per run keeps its connections alive."""
 
-    def __init__(self, settings: Settings, price: CostFunction, *, pool: HttpPool | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        price: CostFunction,
+        *,
+        transports: Transports | None = None,
+        on_sent: Callable[[], None] = lambda: None,
+    ) -> None:
         self._settings = settings
         self._price = price
-        self._pool = pool or HttpPool()
+        self._on_sent = on_sent
+        self._transports = transports or Transports(os_environ())
         self._timeouts = Timeouts(
             connect_s=settings.connect_timeout_s,
             first_byte_s=settings.first_byte_timeout_s,
@@ -129,22 +96,30 @@ class HttpModelClient:
         except ModelFault as fault:
             raise redact_fault(fault, endpoint.key) from None
 
+    def prepare(self, model: str) -> None:
+        """Connect to the server of a model in the background; a problem is reported by the request."""
+        with suppress(ModelFault):
+            endpoint = resolve(model, self._settings)
+            if wire := WIRES.get(endpoint.wire):
+                self._transports.prepare(wire.url(endpoint), self._settings.connect_timeout_s)
+
     async def close(self) -> None:
         """Release connections; may be called twice."""
-        await self._pool.close()
+        await self._transports.close()
 
     async def _fragments(
         self, request: ModelRequest, endpoint: Endpoint, builder: ReplyBuilder
     ) -> AsyncGenerator[Fragment, None]:
         wire = WIRES[endpoint.wire]
         url = wire.url(endpoint)
-        headers = {"Content-Type": "application/json", **wire.headers(endpoint)}
-        exchange = HttpExchange(self._pool.client(url), self._timeouts)
+        exchange = HttpExchange(self._transports.choose(url), self._timeouts, self._on_sent)
         try:
-            response = await exchange.send(url, headers, _encode(wire.body(request, endpoint)))
-            if response.status_code != _OK:
+            headers = {**HEADERS, "Content-Type": "application/json", **wire.headers(endpoint)}
+            content = _encode(wire.body(request, endpoint))
+            response = await exchange.send(HttpRequest(url=url, headers=headers, content=content))
+            if response.status != _OK:
                 body = await exchange.error_body()
-                raise fault_from_status(response.status_code, body, response.headers, key=endpoint.key)
+                raise fault_from_status(response.status, body, response.headers, key=endpoint.key)
             kind = response.headers.get("content-type", "")
             async with aclosing(_read_reply(exchange, wire.reader(builder), builder, kind)) as fragments:
                 async for fragment in fragments:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from agent.model.fault_mapping import fault_from_error
 from agent.model.faults import ModelFault
-from agent.model.json_values import count_at, object_at, objects_at, text_at
+from agent.model.json_values import MAX_COUNT, count_at, object_at, objects_at, text_at
 from agent.model.reply.reply_builder import Fragment, ReplyBuilder
 from agent.model.wire.sse import STREAM_TRUNCATED, SseEvent, parse_json_object
 from agent.vocabulary.usage import Usage
@@ -61,7 +61,9 @@ class OpenAiReader:
 
     def _read_delta(self, delta: Mapping[str, object]) -> list[Fragment]:
         fragments = self._builder.add_reasoning(text_at(delta, "reasoning_content") or text_at(delta, "reasoning"))
-        fragments += self._builder.add_text(text_at(delta, "content") + text_at(delta, "refusal"))
+        refusal = text_at(delta, "refusal")
+        self._builder.is_refusal = self._builder.is_refusal or bool(refusal)
+        fragments += self._builder.add_text(text_at(delta, "content") + refusal)
         # Mistral's reasoning models send a list of parts instead of a string.
         for block in objects_at(delta, "content"):
             fragments += self._builder.add_text(text_at(block, "text"))
@@ -107,4 +109,4 @@ class OpenAiReader:
         )
         # OpenRouter reports the actual cost of the call.
         cost = usage.get("cost")
-        self._builder.reported_cost = float(cost) if isinstance(cost, (int, float)) else None
+        self._builder.reported_cost = float(cost) if isinstance(cost, (int, float)) and 0 <= cost < MAX_COUNT else None

@@ -5,7 +5,8 @@ from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from typing import Literal, TypeAlias
 
-from agent.protocol.events import Envelope, FilesChanged, RunStarted
+from agent.protocol.envelope import Envelope
+from agent.protocol.events import FilesChanged, RunStarted
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.result import FileChange, ToolError
 from tooling.files.blobs import BlobStore, content_hash

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from agent.protocol.codec import to_line
+from agent.protocol.envelope import Envelope
 from agent.protocol.events import (
-    Envelope,
     Event,
     FilesChanged,
     MessageAdded,

@@ -1,79 +1,35 @@
 """Checkpoints of a run: what each command changes in the workspace becomes an event, and can be undone.
 
 The workspace is saved while the model answers the first request. From then on, before and after each command only what
-has changed is looked at; the look after a command happens while the model reads the result.
+has changed is looked at; the look after a command happens while the model reads the result. What commands left for
+other tools to run is found at the end.
 """
 
 import asyncio
 import contextlib
-import time
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from agent.protocol.channel import Channel
 from agent.protocol.events import FilesChanged, WarningRaised
+from agent.sessions.checkpoints.command_window import CommandWindow, Workspace, attribute, now_ns
 from agent.vocabulary.errors import AgentError
+from agent.vocabulary.outcome import RunnableFile
 from tooling.contract.context import ExecCtx
-from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.result import FileChange
 from tooling.contract.secrets import Secrets
 
 if TYPE_CHECKING:
-    from agent.sessions.checkpoints.keeper import CheckpointKeeper, Found
+    from agent.sessions.checkpoints.code_files import CodeFiles
+    from agent.sessions.checkpoints.keeper import CheckpointKeeper, Found, KeptCheckpoint
 
+T = TypeVar("T")
 # The first request to the model is sent before anything is saved.
 START_DELAY_S = 0.05
+NOT_ALL_SEARCHED = "{folder} is too large to search all of it for files that other tools run"
+# What stands for a call where a step's own worktree was merged.
+MERGE = "merge"
 CANNOT_BE_UNDONE = "what commands change in {folder} cannot be undone: {reason}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Workspace:
-    """The folders that commands may write, the folder of the checkpoint, and where changed contents go.
-
-    `cwd` is the working folder, `hidden` are folders that commands do not see.
-    """
-
-    cwd: Path
-    folder: Path
-    blobs: Path
-    run_id: str
-    extra_dirs: tuple[Path, ...] = ()
-    hidden: tuple[Path, ...] = ()
-
-    @property
-    def roots(self) -> tuple[Path, ...]:
-        """The folders without those that are inside another."""
-        folders = dict.fromkeys((self.cwd, *self.extra_dirs))
-        return tuple(one for one in folders if not any(one != other and one.is_relative_to(other) for other in folders))
-
-
-@dataclass(slots=True, kw_only=True)
-class CommandWindow:
-    """The time in which a command may have changed files; `ended_ns` is None while it runs."""
-
-    step_id: str
-    attempt: int
-    command_id: str
-    is_background: bool = False
-    started_ns: int = 0
-    ended_ns: int | None = None
-
-    def covers(self, moment_ns: int) -> bool:
-        """Whether the command was running at a moment."""
-        return self.started_ns <= moment_ns and (self.ended_ns is None or moment_ns <= self.ended_ns)
-
-
-def now_ns() -> int:
-    """Return the time on the clock from which the kernel takes the times of files."""
-    return time.clock_gettime_ns(getattr(time, "CLOCK_REALTIME_COARSE", time.CLOCK_REALTIME))
-
-
-def attribute(changed_ns: int | None, windows: Sequence[CommandWindow]) -> list[CommandWindow]:
-    """Return the commands that may have made a change; the time of a deletion is not known."""
-    if len(windows) > 1 and changed_ns is not None:
-        return [window for window in windows if window.covers(changed_ns)] or list(windows)
-    return list(windows)
 
 
 class CallWatch:
@@ -123,10 +79,24 @@ class WriteWatch(CallWatch):
             self._checkpoints.end_write(changes)
 
 
+class OutsideWatch(CallWatch):
+    """Follows a file tool of a step that works outside of the workspace, in a worktree of its own."""
+
+    def __init__(self, noted: dict[str, str | None]) -> None:
+        self._noted = noted
+
+    def close(self, changes: Sequence[FileChange]) -> None:
+        """Note the recorded changes: they reach the workspace later."""
+        self._noted.update({change.path: change.after for change in changes})
+
+
 class Checkpoints:
     """Follows the calls of a run; nothing it does can fail a call."""
 
-    def __init__(self, workspace: Workspace, *, channel: Channel, secrets: Secrets) -> None:
+    def __init__(
+        self, workspace: Workspace, *, channel: Channel, secrets: Secrets, kept: "KeptCheckpoint | None" = None
+    ) -> None:
+        self._kept = kept
         self._workspace = workspace
         self._channel = channel
         self._secrets = secrets
@@ -139,7 +109,13 @@ class Checkpoints:
         self._ended_steps: set[str] = set()
         self._problem = ""
         self._told: set[str] = set()
+        self._noted: dict[str, dict[str, str | None]] = {}
         self._is_closing = False
+        self._code_files: CodeFiles | None = None
+        self._all_windows: list[CommandWindow] = []
+        self._recorded: dict[str, str | None] = {}
+        # What commands left for other tools to run; known when closed.
+        self.will_run: tuple[RunnableFile, ...] = ()
 
     def start(self) -> None:
         """Save the workspace in the background."""
@@ -147,8 +123,11 @@ class Checkpoints:
             self._building = asyncio.ensure_future(self._build())
 
     def watch(self, call_id: str, effect: str | None, arguments: Mapping[str, object], ctx: ExecCtx) -> "CallWatch":
-        """Return what follows a call: a command may change anything, a file tool says what it has changed."""
-        if effect == "execute":
+        """Return what follows a call: a command or server may change anything, a file tool says what it has changed."""
+        if not any(ctx.working_dir.is_relative_to(root) for root in self._workspace.roots):
+            noted = self._noted.setdefault(ctx.step_id, {})
+            return OutsideWatch(noted) if effect == "write" else CallWatch()
+        if effect in ("execute", "external"):
             is_background = arguments.get("background") is True
             window = CommandWindow(
                 step_id=ctx.step_id, attempt=ctx.attempt, command_id=call_id, is_background=is_background
@@ -159,11 +138,14 @@ class Checkpoints:
     async def begin_command(self, window: CommandWindow) -> None:
         """Return when everything that a command may change is saved."""
         await self._built()
+        window.started_ns = now_ns()
+        self._all_windows.append(window)
         # A look goes on when its caller is cancelled: no other one may start before it has ended.
         await asyncio.shield(self._start(self._begin(window)))
 
     def end_command(self, window: CommandWindow) -> None:
         """Look for the changes of a command that has ended, in the background."""
+        window.ended_ns = None if window.is_background else now_ns()
         self._start(self._end(window))
 
     async def begin_write(self) -> None:
@@ -173,7 +155,22 @@ class Checkpoints:
 
     def end_write(self, changes: Sequence[FileChange]) -> None:
         """Take note of what a file tool has recorded itself."""
-        self._start(self._absorb({change.path: change.after for change in changes}))
+        recorded = {change.path: change.after for change in changes}
+        self._recorded |= recorded
+        self._start(self._absorb(recorded))
+
+    async def record_as(self, step_id: str, change: Callable[[], T]) -> T:
+        """Change the workspace in a thread; it counts as changed by the step."""
+        await self._built()
+        async with self._lock:
+            await self._look(None)
+            try:
+                return await asyncio.to_thread(change)
+            finally:
+                window = CommandWindow(step_id=step_id, attempt=1, command_id=MERGE)
+                others, self._windows = self._windows, [window]
+                await self._look(window, self._noted.pop(step_id, {}))
+                self._windows = others
 
     async def settle(self, step_id: str) -> None:
         """Wait until everything that the commands of a step changed is recorded; the step ends now."""
@@ -183,17 +180,36 @@ class Checkpoints:
             await asyncio.shield(self._start(self._look_again()))
         self._ended_steps.add(step_id)
 
-    async def close(self) -> None:
-        """Finish what is under way, and delete what was saved and not changed."""
+    async def close(self, is_declared: Callable[[str], bool] = lambda path: False) -> None:
+        """Finish what is under way, and delete what was saved and not changed.
+
+        `is_declared` tells whether the plan said that a path would be written.
+        """
         self._is_closing = True
         self._is_needed.set()
         if self._building:
             await asyncio.wait({self._building})
         while self._looks:
             await asyncio.wait(self._looks)
-        if self._keeper:
-            await asyncio.to_thread(self._keeper.close)
-            self._keeper = None
+        keeper, self._keeper = self._keeper, None
+        if keeper:
+            await asyncio.to_thread(self._release, keeper)
+        if self._all_windows and self._code_files:
+            self.will_run = await asyncio.to_thread(
+                self._code_files.find_changed, self._was_command_running, self._recorded, is_declared
+            )
+            if not self._code_files.is_complete:
+                self._channel.emit(WarningRaised(message=NOT_ALL_SEARCHED.format(folder=self._workspace.cwd)))
+
+    def _was_command_running(self, moment_ns: int) -> bool:
+        return any(window.covers(moment_ns) for window in self._all_windows)
+
+    def _release(self, keeper: "CheckpointKeeper") -> None:
+        if self._kept:
+            with contextlib.suppress(OSError):
+                self._kept.keep(keeper, self._workspace)
+                return
+        keeper.close()
 
     async def _built(self) -> None:
         self.start()
@@ -205,11 +221,16 @@ class Checkpoints:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._is_needed.wait(), START_DELAY_S)
         async with self._lock:
+            await self._remember_code_files()
+            if self._workspace.folder is None:
+                return
             from agent.sessions.checkpoints.keeper import CheckpointKeeper
             from agent.sessions.checkpoints.tree import Stopped, TooLarge
 
             try:
-                self._keeper = await asyncio.to_thread(
+                if self._kept:
+                    self._keeper = await asyncio.to_thread(self._kept.take, self._workspace)
+                self._keeper = self._keeper or await asyncio.to_thread(
                     CheckpointKeeper.create, self._workspace, self._secrets, is_stopped=lambda: self._is_closing
                 )
             except TooLarge as error:
@@ -218,6 +239,13 @@ class Checkpoints:
                 self._problem = f"it cannot be saved ({error.strerror or error})"
             except Stopped:
                 pass
+
+    async def _remember_code_files(self) -> None:
+        from agent.sessions.checkpoints.code_files import CodeFiles
+
+        workspace = self._workspace
+        self._code_files = CodeFiles(workspace.roots, workspace.cwd, workspace.hidden)
+        await asyncio.to_thread(self._code_files.remember)
 
     def _start(self, looking: Coroutine[None, None, None]) -> "asyncio.Task[None]":
         task = asyncio.ensure_future(looking)
@@ -235,7 +263,6 @@ class Checkpoints:
                 self._tell_problem(window)
 
     async def _end(self, window: CommandWindow) -> None:
-        window.ended_ns = None if window.is_background else now_ns()
         async with self._lock:
             await self._look(window)
             if not window.is_background and window in self._windows:
@@ -247,30 +274,25 @@ class Checkpoints:
 
     async def _absorb(self, recorded: Mapping[str, str | None]) -> None:
         try:
-            if self._keeper:
-                found = await asyncio.to_thread(self._keeper.look)
-                own = [one for one in found if one.path in recorded]
-                hashes = await asyncio.to_thread(self._keeper.save_after, own)
-                own = [one for one in own if hashes[one.path] == recorded[one.path]]
-                await self._report([one for one in found if one not in own], None)
-                self._keeper.commit(own)
-        except (OSError, AgentError) as error:
-            await self._give_up(error)
+            await self._look(None, recorded)
         finally:
             self._lock.release()
 
-    async def _look(self, looking: CommandWindow | None) -> None:
-        """Record what has changed since the last look; needs the lock."""
+    async def _look(self, looking: CommandWindow | None, recorded: Mapping[str, str | None] | None = None) -> None:
+        """Report what has changed since the last look, except for what a file tool has `recorded`; needs the lock."""
         if self._keeper is None:
             return
         from agent.sessions.checkpoints.tree import TooLarge
 
         try:
             found = await asyncio.to_thread(self._keeper.look)
-            await self._report(found, looking)
-        except TooLarge as error:
-            await self._give_up(error, looking)
-        except (OSError, AgentError) as error:
+            own = [one for one in found if one.path in recorded] if recorded else []
+            if recorded and own:
+                hashes = await asyncio.to_thread(self._keeper.save_after, own)
+                own = [one for one in own if hashes[one.path] == recorded[one.path]]
+            await self._report([one for one in found if one not in own], looking)
+            self._keeper.commit(own)
+        except (TooLarge, OSError, AgentError) as error:
             await self._give_up(error, looking)
 
     async def _report(self, found: "Sequence[Found]", looking: CommandWindow | None) -> None:

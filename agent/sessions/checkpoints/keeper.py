@@ -2,13 +2,14 @@
 
 import contextlib
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from agent.sessions.checkpoints.checkpoints import Workspace
+from agent.sessions.checkpoints.command_window import Workspace
 from agent.sessions.checkpoints.pack import IndexHead, IndexLine, OpenedPack, Pack
 from agent.sessions.checkpoints.record_changes import ChangeRecorder, FoundChanges, shown_path
-from agent.sessions.checkpoints.tree import Difference, FolderTree, Limits
+from agent.sessions.checkpoints.tree import Difference, FolderTree, Limits, TooLarge
 from agent.sessions.checkpoints.watch import FolderWatch
 from tooling.contract.secrets import Secrets
 from tooling.files.blobs import BlobStore
@@ -57,6 +58,7 @@ class CheckpointKeeper:
     ) -> "CheckpointKeeper":
         """Save the workspace as it is now; raises TooLarge, Stopped and OSError."""
         watch = _open_watch() if is_watching else None
+        assert workspace.folder is not None
         pack = Pack.create(workspace.folder)
         trees: list[FolderTree] = []
         try:
@@ -109,6 +111,23 @@ class CheckpointKeeper:
             IndexLine(root=one.root, path=one.difference.path, entry=one.difference.after) for one in found
         )
 
+    def pause(self) -> None:
+        """Stop recording until another run continues; raises OSError."""
+        self._pack.pause()
+
+    def resume(self, workspace: Workspace) -> bool:
+        """Continue for another run from the workspace as it is now; false if that is not possible.
+
+        Only what has changed since the last look is looked at. Raises TooLarge and OSError.
+        """
+        if not self._pack.is_paused():
+            return False
+        found = self.look()
+        lines = (IndexLine(root=one.root, path=one.difference.path, entry=one.difference.after) for one in found)
+        head = IndexHead(run_id=workspace.run_id, cwd=workspace.cwd, roots=workspace.roots, hidden=workspace.hidden)
+        self._pack.resume(head, lines)
+        return True
+
     def close(self) -> None:
         """Delete everything that was saved and not changed."""
         _release(self._pack, self._trees, self._watch)
@@ -116,6 +135,40 @@ class CheckpointKeeper:
     def _hash_after(self, difference: Difference) -> str | None:
         after = difference.after
         return self._recorder.save_after(self._pack.read(after)) if after and after.is_saved else None
+
+
+class KeptCheckpoint:
+    """The checkpoint of the last run at a prompt, from which the next one of the same session continues."""
+
+    def __init__(self) -> None:
+        self._workspace: Workspace | None = None
+        self._keeper: CheckpointKeeper | None = None
+
+    def holds(self, folder: Path) -> bool:
+        """Whether the checkpoint in a session's folder is the kept one, and not that of a killed run."""
+        return self._keeper is not None and self._workspace is not None and self._workspace.folder == folder
+
+    def keep(self, keeper: CheckpointKeeper, workspace: Workspace) -> None:
+        """Keep the checkpoint of a run that has ended; raises OSError."""
+        keeper.pause()
+        self._keeper, self._workspace = keeper, workspace
+
+    def take(self, workspace: Workspace) -> CheckpointKeeper | None:
+        """Return the kept checkpoint, brought up to date for a run, if it is one of the same workspace."""
+        keeper, before, self._keeper = self._keeper, self._workspace, None
+        if keeper is None or before is None:
+            return None
+        with contextlib.suppress(OSError, TooLarge):
+            if replace(before, run_id=workspace.run_id) == workspace and keeper.resume(workspace):
+                return keeper
+        keeper.close()
+        return None
+
+    def close(self) -> None:
+        """Delete what is kept."""
+        keeper, self._keeper = self._keeper, None
+        if keeper:
+            keeper.close()
 
 
 def _open_watch() -> FolderWatch | None:

@@ -8,8 +8,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tooling.contract.fast_dataclass import dataclass
+from tooling.files.open_regular import open_fd, read_regular
 
 _PACK, _INDEX = "pack", "index"
+# The index between two runs.
+_IDLE_INDEX = "index.idle"
+_HEAD_VALUES = 4
 _CREATE = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 _BUFFER_BYTES = 1 << 20
 # Larger contents are copied by the kernel, which shares their blocks where the filesystem can.
@@ -122,6 +126,25 @@ class Pack:
         self._flush()
         self._write_index([_encode(line) for line in lines])
 
+    def pause(self) -> None:
+        """Make the pack count for nothing between two runs: what changes meanwhile was changed by others."""
+        (self._folder / _INDEX).rename(self._folder / _IDLE_INDEX)
+
+    def resume(self, head: IndexHead, lines: Iterable[IndexLine]) -> None:
+        """Continue a paused pack for another run, with the entries that have changed meanwhile."""
+        self._flush()
+        self._write_index([_encode_head(head), *map(_encode, lines)])
+        (self._folder / _IDLE_INDEX).rename(self._folder / _INDEX)
+
+    def is_paused(self) -> bool:
+        """Whether a paused pack is still on disk: another process may have removed it."""
+        try:
+            known = os.fstat(self._fd)
+            found = (self._folder / _PACK).lstat()
+        except OSError:
+            return False
+        return os.path.samestat(known, found) and (self._folder / _IDLE_INDEX).exists()
+
     def remove(self) -> None:
         """Delete the pack and its index."""
         for fd in (self._fd, self._index):
@@ -168,16 +191,19 @@ class OpenedPack:
 def open_pack(folder: Path) -> OpenedPack | None:
     """Open the pack of a killed process; None if there is none, or if it was killed before the pack was complete."""
     try:
-        head, *lines = (folder / _INDEX).read_bytes().splitlines()
+        head, *lines = read_regular(folder / _INDEX).splitlines()
         opened = _decode_head(head)
         entries: dict[tuple[int, str], Entry] = {}
         for line in _decode(lines):
-            if line.entry is None:
+            if isinstance(line, IndexHead):
+                # The pack was continued for another run.
+                opened = line
+            elif line.entry is None:
                 entries.pop((line.root, line.path), None)
             else:
                 entries[(line.root, line.path)] = line.entry
-        fd = os.open(folder / _PACK, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except (OSError, ValueError, TypeError):
+        fd = open_fd(folder / _PACK, os.O_RDWR | os.O_NOFOLLOW)
+    except (OSError, ValueError, TypeError, RecursionError):
         return None
     pack = Pack(folder, fd, end=os.fstat(fd).st_size)
     return OpenedPack(pack=pack, head=opened, entries=entries)
@@ -185,7 +211,7 @@ def open_pack(folder: Path) -> OpenedPack | None:
 
 def remove_pack(folder: Path) -> None:
     """Delete a pack and its index, if there are any."""
-    for name in (_INDEX, f"{_INDEX}.tmp", _PACK):
+    for name in (_INDEX, _IDLE_INDEX, f"{_INDEX}.tmp", _PACK):
         (folder / name).unlink(missing_ok=True)
     with contextlib.suppress(OSError):
         folder.rmdir()
@@ -204,10 +230,14 @@ def _encode(line: IndexLine) -> str:
     return json.dumps([line.root, line.path, line.entry])
 
 
-def _decode(lines: Iterable[bytes]) -> Iterator[IndexLine]:
+def _decode(lines: Iterable[bytes]) -> Iterator[IndexLine | IndexHead]:
     for line in lines:
         try:
-            root, path, entry = json.loads(line)
+            values = json.loads(line)
+            if len(values) == _HEAD_VALUES:
+                yield _decode_head(line)
+                continue
+            root, path, entry = values
         except ValueError:
             # The process was killed while it wrote the last line.
             return

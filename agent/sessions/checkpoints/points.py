@@ -6,7 +6,8 @@ import stat
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
-from agent.protocol.events import Envelope, FilesChanged, PlanUpdated, StepCompleted, ToolStarted
+from agent.protocol.envelope import Envelope
+from agent.protocol.events import FilesChanged, PlanUpdated, StepCompleted, ToolStarted
 from agent.sessions.changes.changes import Kind, RecordedChange, collect_changes
 from agent.sessions.log.event_log import read_events
 from agent.sessions.log.log_index import read_run_chain

@@ -6,7 +6,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from agent.protocol.codec import to_line
-from agent.protocol.events import Envelope, FilesChanged, ToolCompleted, ToolStarted, WarningRaised
+from agent.protocol.envelope import Envelope
+from agent.protocol.events import FilesChanged, ToolCompleted, ToolStarted, WarningRaised
 from agent.sessions.checkpoints.keeper import CheckpointKeeper
 from agent.sessions.checkpoints.pack import open_pack, remove_pack
 from agent.sessions.checkpoints.record_changes import FoundChanges

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from agent.protocol.codec import CodecError, from_line
-from agent.protocol.events import Envelope
+from agent.protocol.envelope import Envelope
 from agent.sessions.log.log_index import parse_head, read_lines
 from tooling.files.atomic_write import fsync_dir
 from tooling.files.open_regular import open_fd, open_regular
@@ -89,12 +89,15 @@ def last_seq(path: Path) -> int:
 
 def _last_line(fd: int, size: int) -> bytes:
     """Return the bytes after the last line feed."""
-    tail, start = b"", size
-    while start > 0 and b"\n" not in tail:
+    start, chunks = size, list[bytes]()
+    while start > 0:
         chunk_start = max(0, start - TAIL_BYTES)
-        tail = os.pread(fd, start - chunk_start, chunk_start) + tail
+        before, newline, chunk = os.pread(fd, start - chunk_start, chunk_start).rpartition(b"\n")
+        chunks.append(chunk if newline else before + chunk)
+        if newline:
+            break
         start = chunk_start
-    return tail.rpartition(b"\n")[2]
+    return b"".join(reversed(chunks))
 
 
 def _is_event(line: bytes) -> bool:

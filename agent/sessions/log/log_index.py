@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from agent.protocol.codec import CodecError, from_line
-from agent.protocol.events import Envelope, RunStarted
+from agent.protocol.envelope import Envelope
+from agent.protocol.events import RunStarted
 from agent.vocabulary.usage import Usage
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import decode

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from itertools import takewhile
 from pathlib import Path
 
-from agent.protocol.events import Envelope, MessageAdded, RunCompleted, RunStarted, SessionRewound, StepStarted
+from agent.protocol.envelope import Envelope
+from agent.protocol.events import MessageAdded, RunCompleted, RunStarted, SessionRewound, StepStarted
 from agent.sessions.log.log_index import LogLine, read_lines
 from agent.sessions.resume.step_history import EffectOf, StepHistory
 from agent.vocabulary.compaction import SUMMARY_PREFIX

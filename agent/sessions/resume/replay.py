@@ -6,7 +6,8 @@ from pathlib import Path
 
 from agent.config.settings import PlanningMode
 from agent.protocol.commands import ReplayedRun, Submit
-from agent.protocol.events import Envelope, MessageAdded, PlanUpdated, RunStarted, StepStarted
+from agent.protocol.envelope import Envelope
+from agent.protocol.events import MessageAdded, PlanUpdated, RunStarted, StepStarted
 from agent.sessions.log.log_index import run_events
 from agent.sessions.views.listing import RunRef
 from agent.vocabulary.errors import InputError

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from agent.protocol.events import (
+    EffectRecorded,
     MessageAdded,
     PlanUpdated,
     RunCompleted,
@@ -19,6 +20,7 @@ from agent.protocol.events import (
 from agent.sessions.log.log_index import LogLine, read_lines
 from agent.sessions.resume.conversation import resumed_conversation
 from agent.sessions.resume.step_history import EffectOf, unfinished_call, unfinished_task
+from agent.vocabulary.effects import EffectFold
 from agent.vocabulary.errors import InputError, UsageError
 from agent.vocabulary.message import ToolCall
 from agent.vocabulary.plan import ANSWER, LEAD, PLAN_TOOL, RESUMED, STREAMING, SURPRISE, PlanStep
@@ -71,6 +73,16 @@ class RunIsFinished(UsageError):
     """The run has succeeded, so there is nothing to resume."""
 
 
+class ResumedMeanwhile(UsageError):
+    """Another process resumed the run first and reported a result, which the user should see before it is repeated."""
+
+    def __init__(self, run_id: str, last: str) -> None:
+        super().__init__(
+            f"run {run_id} was resumed meanwhile, by {last}, which has ended",
+            f"see `agent runs show {last}`; to resume it: agent resume {last}",
+        )
+
+
 def unfinished_run(log: Path, run_id: str, effect_of: EffectOf) -> UnfinishedRun:
     """Return the state of the chain that a run belongs to; `effect_of` returns the effect of a tool.
 
@@ -95,6 +107,7 @@ def unfinished_run(log: Path, run_id: str, effect_of: EffectOf) -> UnfinishedRun
         steps[LEAD] = replace(led, messages=(), open_calls=calls)
     return UnfinishedRun(
         run_id=chain[-1],
+        has_ended=chain[-1] in state.subtypes,
         lineage=chain[0],
         request=state.messages.get("user", ""),
         context=state.messages.get("context", ""),
@@ -108,6 +121,7 @@ def unfinished_run(log: Path, run_id: str, effect_of: EffectOf) -> UnfinishedRun
         reported=state.reported_steps() if led else {},
         replans=sum(reason.startswith(SURPRISE) for reason in state.plan_reasons),
         clarifications=sum(reason.startswith(ANSWER) for reason in state.plan_reasons),
+        effects=state.effects.records,
         answer=state.answer,
         images=state.images,
     )
@@ -132,6 +146,7 @@ class _ChainState:
         self.model: str | None = None
         self.answer = ""
         self.images: tuple[Image, ...] = ()
+        self.effects = EffectFold()
         self._plan: LogLine | None = None
         self._steps: dict[str, _StepLog] = {}
         # Steps whose results the lead has read; whether it was writing a plan, or its last plan was not yet announced.
@@ -140,6 +155,8 @@ class _ChainState:
         self._has_new_plan = False
 
     def apply(self, line: LogLine) -> None:
+        if line.type in (EffectRecorded.type, ToolCompleted.type):
+            self._apply_to_effects(line)
         if line.step_id == LEAD:
             self._apply_to_lead(line)
         if line.step_id is not None:
@@ -202,6 +219,18 @@ class _ChainState:
             for name, step in self._steps.items()
             if name in self._reported and step.status
         }
+
+    def _apply_to_effects(self, line: LogLine) -> None:
+        # Results are long, and few calls have effects outside.
+        if line.type == ToolCompleted.type and self.effects.is_settled:
+            return
+        match (envelope := line.envelope()) and envelope.event:
+            case EffectRecorded() as effect:
+                self.effects.record(effect, run_id=line.run_id, step_id=line.step_id, ts=line.ts)
+            case ToolCompleted(tool_id=tool_id, status=status) if status != "cancelled":
+                self.effects.settle(line.run_id, line.step_id, tool_id)
+            case _:
+                pass
 
     def _apply_to_lead(self, line: LogLine) -> None:
         if line.type not in (MessageAdded.type, ToolCompleted.type) or not (envelope := line.envelope()):

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterable
 
+from agent.protocol.envelope import Envelope
 from agent.protocol.events import (
     ApprovalRequested,
     ApprovalResolved,
     ContextCompacted,
-    Envelope,
+    EffectRecorded,
     FilesChanged,
     MessageAdded,
     StepCompleted,
@@ -18,11 +19,13 @@ from agent.vocabulary.message import Message, ToolCall
 from agent.vocabulary.plan import PLAN_TOOL
 from agent.vocabulary.step import CallFact
 from agent.vocabulary.unfinished import (
+    DONE_CALL,
     FINISH,
     GO_ON,
     INTERRUPTED_REPLY,
     TRY_AGAIN,
     UNKNOWN_CALL,
+    UNKNOWN_EFFECT,
     UnfinishedStep,
     missing_result,
 )
@@ -57,6 +60,7 @@ class StepHistory:
         self.internal_calls: list[_RecordedCall] = []
         self._pending_calls: list[_RecordedCall] = []
         self._pending_approvals: set[str] = set()
+        self._effects: dict[str | None, EffectRecorded] = {}
         self._changed_paths: list[str] = []
         self._has_ended = False
         self._is_interrupted = False
@@ -73,6 +77,8 @@ class StepHistory:
                 self._start_call(started)
             case FilesChanged(changes=changes, command_id=None):
                 self._changed_paths += [change.path for change in changes]
+            case EffectRecorded() as effect:
+                self._effects[effect.call_id] = effect
             case ToolCompleted() as completed:
                 self._complete_call(completed)
             case ApprovalRequested(approval_id=approval_id):
@@ -158,6 +164,8 @@ class StepHistory:
             if call.call.id == completed.tool_id and not call.result
         )
         recorded = next(running, None)
+        if completed.status != "cancelled":
+            self._effects.pop(completed.tool_id, None)
         if recorded is None or (_can_repeat(recorded) and completed.status == "cancelled"):
             return
         recorded.result = Message(
@@ -193,6 +201,8 @@ class StepHistory:
         return Message(role="tool", content=text, tool_call_id=recorded.call.id)
 
     def missing_text(self, recorded: _RecordedCall) -> str:
+        if (effect := self._effects.get(recorded.call.id)) and not effect.safe and recorded.result is None:
+            return DONE_CALL if effect.status == "done" else UNKNOWN_EFFECT
         # A call still waiting for approval had not started; calls with effects wait one at a time.
         has_started = recorded.has_started and not self._pending_approvals
         # A tool that no longer exists may have had any effect.
@@ -228,6 +238,17 @@ def unfinished_call(events: Iterable[Envelope], effect_of: EffectOf, step_id: st
     if last.fact and last.fact.success and last.result:
         return UnfinishedStep(messages=(last.result,), facts=(last.fact,))
     text = last.result.content if last.result else history.missing_text(last)
+    if text == DONE_CALL:
+        fact = CallFact(
+            tool=last.call.name,
+            args=last.call.arguments,
+            status="ok",
+            exit_code=0,
+            output_len=len(text),
+            output_preview=text,
+        )
+        return UnfinishedStep(messages=(Message(role="tool", content=text, tool_call_id=last.call.id),), facts=(fact,))
+    # An effect outside the workspace is not repeated without being asked about, also if the call is made again.
     if text != UNKNOWN_CALL:
         return None
     return UnfinishedStep(messages=(Message(role="tool", content=text, tool_call_id=last.call.id),))

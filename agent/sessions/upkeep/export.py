@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from agent.protocol.events import Envelope
+from agent.protocol.envelope import Envelope
 from agent.sessions.log.event_log import read_events
 from agent.sessions.store import SessionFolder
 from agent.sessions.views.run_summary import CallView, RunView, StepView, run_view

@@ -149,8 +149,9 @@ def _check_lines(folder: SessionFolder, lines: list[bytes], *, repair: bool) -> 
 def _check_order(folder: SessionFolder) -> Iterator[Problem]:
     last: dict[str, int] = {}
     for line in read_lines(folder.events):
-        if line.seq <= last.get(line.run_id, 0):
-            what = f"event {line.seq} of {line.run_id} comes after event {last[line.run_id]}"
+        # Events are numbered from 1.
+        if line.seq <= (before := last.get(line.run_id, 0)):
+            what = f"event {line.seq} of {line.run_id} comes after event {before}"
             yield Problem(path=folder.events.name, what=what, is_mended=False)
         last[line.run_id] = line.seq
 
@@ -195,7 +196,7 @@ def _check_images(folder: SessionFolder) -> Iterator[Problem]:
 
 def _check_blobs(folder: SessionFolder, *, repair: bool) -> Iterator[Problem]:
     for path in sorted(folder.blobs.glob("*")):
-        if path.is_file() and "." not in path.name and content_hash(path.read_bytes()) != path.name:
+        if path.is_file() and "." not in path.name and content_hash(read_regular(path)) != path.name:
             if repair:
                 path.rename(backup_path(path, "corrupt"))
             yield Problem(path=_relative_name(path, folder), what=DAMAGED_COPY, is_mended=False)

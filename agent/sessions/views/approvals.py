@@ -3,14 +3,17 @@
 from collections.abc import Iterator
 from itertools import chain
 
-from agent.protocol.events import ApprovalRequested, ApprovalResolved, Envelope, RuleSaved
+from agent.protocol.envelope import Envelope
+from agent.protocol.events import ApprovalRequested, ApprovalResolved, RuleSaved, RunStarted, ToolCompleted, ToolStarted
 from agent.sessions.log.log_index import read_lines
 from agent.sessions.store import SessionFolder, SessionStore
 from agent.sessions.views.listing import newest_sessions
 from tooling.contract.fast_dataclass import dataclass
 
 _TYPES = frozenset({ApprovalRequested.type, ApprovalResolved.type, RuleSaved.type})
+_CALL_TYPES = frozenset({RunStarted.type, ToolStarted.type, ToolCompleted.type})
 UNANSWERED = "unanswered"
+_SUBJECTS = ("command", "path", "url", "query")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,19 +37,25 @@ class ApprovalRecord:
     saved_in: str | None
 
 
-def approval_log(store: SessionStore, session_id: str | None = None) -> Iterator[ApprovalRecord]:
-    """Yield all approvals, newest session first and newest request first; sessions that cannot be read are skipped."""
+def approval_log(
+    store: SessionStore, session_id: str | None = None, *, with_unasked: bool = False
+) -> Iterator[ApprovalRecord]:
+    """Yield all approvals, newest session first and newest request first; sessions that cannot be read are skipped.
+
+    With `with_unasked`, also what ran, was written or was reached without anybody being asked.
+    """
     folders = [store.find(session_id)] if session_id else [store.folder_for(row.id) for row in newest_sessions(store)]
-    return chain.from_iterable(map(_read_approvals, folders))
+    return chain.from_iterable(_read_approvals(folder, with_unasked=with_unasked) for folder in folders)
 
 
-def _read_approvals(folder: SessionFolder) -> list[ApprovalRecord]:
+def _read_approvals(folder: SessionFolder, *, with_unasked: bool) -> list[ApprovalRecord]:
+    types = _TYPES | _CALL_TYPES if with_unasked else _TYPES
     try:
-        lines = [line for line in read_lines(folder.events) if line.type in _TYPES]
+        lines = [line for line in read_lines(folder.events) if line.type in types]
     except OSError:
         return []
     events = [envelope for line in lines if (envelope := line.envelope())]
-    return _fold(folder.id, events)[::-1]
+    return sorted([*_fold(folder.id, events), *_unasked(folder.id, events)], key=lambda one: one.asked_at)[::-1]
 
 
 def _fold(session_id: str, envelopes: list[Envelope]) -> list[ApprovalRecord]:
@@ -94,4 +103,43 @@ def _record(
         rule=answer.rule if answer else "",
         edited_command=answer.edited_command if answer else None,
         saved_in=next((saved[(envelope.run_id, rule)] for rule in rules if (envelope.run_id, rule) in saved), None),
+    )
+
+
+def _unasked(session_id: str, envelopes: list[Envelope]) -> Iterator[ApprovalRecord]:
+    """Yield the calls that something other than the user let pass."""
+    cwd = ""
+    started: dict[tuple[str, str], Envelope] = {}
+    for envelope in envelopes:
+        match envelope.event:
+            case RunStarted():
+                cwd = envelope.event.cwd
+            case ToolStarted(tool_id=tool_id):
+                started[(envelope.run_id, tool_id)] = envelope
+            case ToolCompleted(tool_id=tool_id, allowed_by=by) if by:
+                start = started.get((envelope.run_id, tool_id), envelope)
+                yield _call_record(session_id, start, envelope.event, by, cwd)
+            case _:
+                pass
+
+
+def _call_record(session_id: str, start: Envelope, call: ToolCompleted, by: str, cwd: str) -> ApprovalRecord:
+    given = start.event.input if isinstance(start.event, ToolStarted) else {}
+    subject = next((str(given[name]) for name in _SUBJECTS if name in given), "")
+    return ApprovalRecord(
+        asked_at=start.ts,
+        decided_at=start.ts,
+        session_id=session_id,
+        run_id=start.run_id,
+        step_id=start.step_id,
+        tool=call.name,
+        command=subject,
+        cwd=cwd,
+        reason="",
+        decision="allow",
+        by=by,
+        scope=None,
+        rule="",
+        edited_command=None,
+        saved_in=None,
     )

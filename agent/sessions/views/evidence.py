@@ -4,8 +4,10 @@ import os
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import BinaryIO
 
-from agent.protocol.events import Envelope, PlanUpdated
+from agent.protocol.envelope import Envelope
+from agent.protocol.events import PlanUpdated
 from agent.sessions.log.log_index import read_run_chain
 from agent.sessions.step_results import StepResultStore
 from agent.sessions.store import SessionFolder
@@ -17,6 +19,8 @@ from tooling.files.open_regular import open_fd
 from tooling.finish import output_stem
 from tooling.output import decode_output
 
+# More than anybody reads; what is longer is better searched in its file.
+MAX_OUTPUT_BYTES = 4_000_000
 # The notice in a trimmed output. Only the file name is used: the file is in the session's `outputs` folder.
 _TRIM_NOTICE = re.compile(r"^\[\.\.\. .*; full output: (?P<path>.+) \.\.\.\]$", re.MULTILINE)
 
@@ -60,6 +64,18 @@ def _planned_steps(chain: list[list[Envelope]]) -> dict[str, PlanStep]:
     }
 
 
+def read_bounded(file: BinaryIO, path: Path) -> bytes:
+    """Return the content of a file; of an enormous one the beginning and the end, and how to see the rest."""
+    size = os.fstat(file.fileno()).st_size
+    if size <= MAX_OUTPUT_BYTES:
+        return file.read()
+    half = MAX_OUTPUT_BYTES // 2
+    head = file.read(half)
+    file.seek(size - half)
+    notice = f"\n[... {size - 2 * half} bytes not shown; full output: {path} ...]\n"
+    return head + os.fsencode(notice) + file.read()
+
+
 def _with_full_output(call: CallView, step_id: str, outputs: Path) -> CallView:
     """Return a call with its full output if that was trimmed.
 
@@ -74,6 +90,6 @@ def _with_full_output(call: CallView, step_id: str, outputs: Path) -> CallView:
     try:
         fd = open_fd(path, os.O_RDONLY | os.O_NOFOLLOW)
         with os.fdopen(fd, "rb") as file:
-            return replace(call, output=decode_output(file.read()), output_file=str(path))
+            return replace(call, output=decode_output(read_bounded(file, path)), output_file=str(path))
     except OSError:
         return call

@@ -1,13 +1,16 @@
 """Folds the events of one run into the views that pages and exports show."""
 
+from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from agent.protocol.envelope import Envelope
 from agent.protocol.events import (
-    Envelope,
+    EffectRecorded,
     ErrorRaised,
     FilesChanged,
     MessageAdded,
+    NetworkAttempted,
     PlanUpdated,
     RunCompleted,
     RunStarted,
@@ -17,6 +20,8 @@ from agent.protocol.events import (
     ToolStarted,
     WarningRaised,
 )
+from agent.vocabulary.effects import EffectFold, EffectRecord
+from agent.vocabulary.outcome import RunnableFile
 from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.usage import Usage
 from tooling.contract.fast_dataclass import dataclass
@@ -102,6 +107,7 @@ class RunView:
     artifacts: tuple[str, ...] = ()
     permission_denials: tuple[str, ...] = ()
     deferred: tuple[str, ...] = ()
+    will_run: tuple[RunnableFile, ...] = ()
     duration_ms: int = 0
     usage: Usage | None = None
     resume: str | None = None
@@ -137,6 +143,7 @@ def run_view(events: Sequence[Envelope]) -> RunView:
         artifacts=end.artifacts if end else (),
         permission_denials=end.permission_denials if end else (),
         deferred=end.deferred if end else (),
+        will_run=end.will_run if end else (),
         duration_ms=end.duration_ms if end else 0,
         usage=end.usage if end else _partial_usage(events),
         resume=end.resume if end else None,
@@ -221,13 +228,15 @@ def _steps(plans: Sequence[PlanUpdated], events: Sequence[Envelope]) -> tuple[St
 def _calls(events: Iterable[Envelope]) -> tuple[CallView, ...]:
     """Pair the starts and ends of calls; providers reuse call ids, so an end closes the oldest open call."""
     calls: list[CallView] = []
+    pending: defaultdict[tuple[str, str], deque[int]] = defaultdict(deque)
     for envelope in events:
         match envelope.event:
             case ToolStarted() as start:
+                pending[start.tool_id, start.name].append(len(calls))
                 calls.append(_started_call(start, envelope))
             case ToolCompleted() as end:
-                index = next((n for n, call in enumerate(calls) if _is_pending(call, end)), None)
-                if index is not None:
+                if waiting := pending[end.tool_id, end.name]:
+                    index = waiting.popleft()
                     calls[index] = replace(
                         calls[index],
                         status=end.status,
@@ -238,10 +247,6 @@ def _calls(events: Iterable[Envelope]) -> tuple[CallView, ...]:
             case _:
                 pass
     return tuple(calls)
-
-
-def _is_pending(call: CallView, end: ToolCompleted) -> bool:
-    return call.exit_code is None and (call.tool_id, call.name) == (end.tool_id, end.name)
 
 
 def _started_call(start: ToolStarted, envelope: Envelope) -> CallView:
@@ -260,3 +265,31 @@ def _answer_text(envelope: Envelope) -> str | None:
             return content
         case _:
             return None
+
+
+def run_effects(chain: Iterable[Iterable[Envelope]]) -> list[EffectRecord]:
+    """Return the effects of a run and of those it resumed: recorded ones, and connections of sandboxed commands."""
+    effects = EffectFold()
+    connections: list[EffectRecord] = []
+    for envelope in (envelope for events in chain for envelope in events):
+        match envelope.event:
+            case EffectRecorded() as effect:
+                effects.record(effect, run_id=envelope.run_id, step_id=envelope.step_id, ts=envelope.ts)
+            case NetworkAttempted(allowed=True, host=host, port=port):
+                connections.append(
+                    EffectRecord(
+                        effect_id=f"{envelope.run_id}-{envelope.seq}",
+                        kind="connection",
+                        target=f"{host}:{port}",
+                        status="started",
+                        started_at=envelope.ts,
+                    )
+                )
+            case ToolCompleted(tool_id=tool_id, status=status) if status != "cancelled":
+                effects.settle(envelope.run_id, envelope.step_id, tool_id)
+            case RunCompleted():
+                # The sandbox ends with its run, and its connections with it.
+                connections = [replace(known, status="done", is_settled=True) for known in connections]
+            case _:
+                pass
+    return sorted((*effects.records.values(), *connections), key=lambda record: record.started_at)

@@ -7,15 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
 
-from agent.protocol.events import (
-    Envelope,
-    MessageAdded,
-    PlanUpdated,
-    RunCompleted,
-    RunStarted,
-    SessionRewound,
-    StepCompleted,
-)
+from agent.protocol.envelope import Envelope
+from agent.protocol.events import MessageAdded, PlanUpdated, RunCompleted, RunStarted, SessionRewound, StepCompleted
 from agent.sessions.log.log_index import LogLine, read_lines
 from agent.sessions.store import SessionFolder
 from agent.vocabulary.usage import Usage

@@ -7,6 +7,7 @@ from tooling.files.atomic_write import write_atomic
 from tooling.files.open_regular import read_regular
 
 MAX_CHARS = 200
+MAX_BYTES = 4 * MAX_CHARS + 1
 
 
 def session_title(folder: SessionFolder, head: SessionHead) -> str:
@@ -17,7 +18,7 @@ def session_title(folder: SessionFolder, head: SessionHead) -> str:
 def custom_title(folder: SessionFolder) -> str:
     """Return the title that the user chose, or an empty string."""
     try:
-        return " ".join(read_regular(folder.title).decode("utf-8", "replace").split())
+        return " ".join(read_regular(folder.title, limit=MAX_BYTES).decode("utf-8", "replace").split())
     except OSError:
         return ""
 

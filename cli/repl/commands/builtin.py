@@ -110,6 +110,10 @@ def _context(repl: Repl, argument: str) -> None:
     repl.print_line("\n".join(context_lines(repl.state, repl.queue.session_id, repl.shell_output)))
 
 
+def _plugins(repl: Repl, argument: str) -> Awaitable[None]:
+    return repl.plugins.open_menu() if repl.plugins else repl.run_agent_command("plugins", "list")
+
+
 def plugin_command(offered: CatalogCommand) -> SlashCommand:
     """Wrap a plugin's command; it calls the tool through `agent tools call`, with the same approvals."""
     command = offered.command
@@ -173,8 +177,8 @@ def _complete_as(*words: str) -> Callable[[Repl, Sequence[str]], Iterable[Candid
     """Complete as the shell would after `agent WORDS…`."""
 
     def complete(repl: Repl, typed: Sequence[str]) -> Iterable[Candidate]:
-        from cli.application import build_application
         from cli.completion.complete import complete_words
+        from cli.typer_program import build_application
 
         return [(item.word, item.description) for item in complete_words([*words, *typed], build_application).items]
 
@@ -269,6 +273,14 @@ COMMANDS = (
         run=_forward_group("tools", "list"),
         complete=_complete_as("tools"),
     ),
+    SlashCommand(name="plugins", help="Open the menu of a plugin.", run=_plugins),
+    SlashCommand(
+        name="mcp",
+        usage="[test NAME]",
+        help="List your MCP servers.",
+        run=_forward_group("mcp", "list"),
+        complete=_complete_as("mcp"),
+    ),
     SlashCommand(
         name="rules",
         usage="[add|rm …]",
@@ -296,6 +308,13 @@ COMMANDS = (
         help="Show what this session changed.",
         run=_forward_session("sessions", "diff"),
         complete=_complete_as("sessions", "diff", "_"),
+    ),
+    SlashCommand(
+        name="worktree",
+        usage="[diff|merge]",
+        help="Show or merge the changes in this worktree.",
+        run=sessions.worktree,
+        complete=_complete_words("diff", "merge"),
     ),
     SlashCommand(
         name="undo",

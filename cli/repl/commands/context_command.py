@@ -13,7 +13,9 @@ from agent.execution.step.prompts import system_message
 from agent.memory.excerpt import excerpt
 from agent.memory.memory_file import MemoryFile
 from agent.model.prices import PriceTable
-from agent.protocol.events import ContextCompacted, Envelope, RunStarted
+from agent.plugins.find import load_full_catalog
+from agent.protocol.envelope import Envelope
+from agent.protocol.events import ContextCompacted, RunStarted
 from agent.protocol.masking import mask_strings
 from agent.sessions.log.log_index import LogLine, read_lines
 from agent.sessions.resume.conversation import read_conversation
@@ -30,20 +32,30 @@ from cli.screen.format import format_count
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.tool import ToolSpec
 from tooling.safety.secrets.redact import Redactor
-from tooling.tool_catalog import load_catalog
 
 # Parts of a request by the tag around them; what has none are the words of the user.
 _TAGS = {
     "environment": "environment",
     "project_notes": "project notes",
     "memory": "memory",
+    "instructions": "instructions",
     "file": "attachments",
     "stdin": "attachments",
 }
 _TAGGED = re.compile(rf"<({'|'.join(_TAGS)})\b[^>\n]*>\n.*?\n</\1>", re.DOTALL)
 _OUTPUT = "! output"
 _PARTS = (
-    *("system text", "tools", "environment", "project notes", "memory", "attachments", "requests", "replies"),
+    *(
+        "system text",
+        "tools",
+        "environment",
+        "project notes",
+        "memory",
+        "instructions",
+        "attachments",
+        "requests",
+        "replies",
+    ),
     *("tool calls", "tool results", "images", "summaries", _OUTPUT),
 )
 _NAME_CELLS = max(map(len, _PARTS))
@@ -90,7 +102,7 @@ class SessionContext:
 
 def read_context(state: ReplState, session_id: str | None) -> SessionContext:
     """Read the conversation of a session and calibrate its size by the provider's last count."""
-    specs = load_catalog().specs
+    specs = load_full_catalog(state.environ, state.read_settings().settings).specs
     effects = {spec.name: spec.effect for spec in specs}
     log = SessionStore(data_dir(state.environ)).find(session_id).events if session_id else _NO_LOG
     last_run, counted, compactions = _scan(log)
@@ -172,7 +184,7 @@ def _unsaid(state: ReplState, messages: Sequence[Message]) -> str:
     notes = mask_strings(read_notes(state.cwd), redact) if loaded.settings.project_notes else ()
     memory = excerpt(redact(MemoryFile(data_dir(state.environ)).read())) if loaded.settings.memory else ""
     said = "\n".join(message.content for message in messages if message.role == "user")
-    return background(opening="", notes=notes, memory=memory, said=said)
+    return background(opening="", notes=notes, memory=memory, instructions=loaded.settings.instructions, said=said)
 
 
 def _sizes(message: Message) -> list[tuple[str, int]]:

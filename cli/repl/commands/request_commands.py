@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import Iterable, Sequence
 
+from agent.config.user_commands import UserCommand
 from agent.prompts.load import load_prompt
 from agent.protocol.commands import Submit
 from agent.vocabulary.errors import UsageError
-from cli.repl.commands.user_commands import UserCommand
 from cli.repl.plan_choice import CANCEL
 from cli.repl.repl import Repl
 from cli.repl.request_queue import QueuedRequest

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from agent.config.user_dirs import data_dir
 from agent.protocol.commands import Submit
 from agent.sessions.resume.conversation import COMPACT_REQUEST
-from agent.sessions.store import SessionStore
+from agent.sessions.store import SessionFolder, SessionStore
 from agent.sessions.views.session_summary import RunRecord, SessionRecord, read_session
 from agent.vocabulary.errors import UsageError
 from agent.vocabulary.usage import Usage
@@ -32,6 +32,7 @@ WAIT_HINT = "wait until it has finished, or stop it with Ctrl-C"
 NEW_SESSION = "started a new session"
 NOTHING_TO_UNDO = "nothing to undo in this session"
 NOTHING_TO_REDO = "nothing to redo in this session"
+NO_WORKTREE = "this prompt works in your folder, not in a git worktree"
 NOTHING_TO_REWIND = "this session has no request to go back to"
 WHICH_REQUEST = "Go back to before which request?"
 REWOUND = "the conversation continues from before that request"
@@ -71,7 +72,7 @@ def undo(repl: Repl, argument: str) -> Awaitable[None]:
         return repl.run_agent_command("sessions", "undo", session, *(word for word in words if word != "all"))
     if not {"--run", "--step"}.isdisjoint(words):
         return repl.run_agent_command("sessions", "undo", session, *words)
-    undoable = undo_history(_store(repl).find(session)).undoable
+    undoable = undo_history(_find_complete(repl, session)).undoable
     if not undoable:
         raise UsageError(NOTHING_TO_UNDO, "/diff shows what can be undone; ignored folders and .git are left out")
     return repl.run_agent_command("sessions", "undo", session, "--run", undoable[-1], *words)
@@ -95,7 +96,7 @@ async def rewind(repl: Repl, argument: str) -> None:
     from agent.sessions.changes.undo import summarize_undo
     from cli.pages.pages import format_age
 
-    folder = _store(repl).find(_require_idle(repl))
+    folder = await asyncio.to_thread(_find_complete, repl, _require_idle(repl))
     runs = [run for run in rewindable_runs(folder) if run.user != COMPACT_REQUEST][:_MAX_REWOUND]
     if not runs:
         raise UsageError(NOTHING_TO_REWIND)
@@ -118,6 +119,21 @@ async def rewind(repl: Repl, argument: str) -> None:
     repl.print_line(f"{REWOUND}; /redo restores the files" if undone.restored else REWOUND, "quiet")
     if not repl.ui.set_text(choice.user, is_request=True):
         repl.print_line(sanitize(choice.user))
+
+
+def worktree(repl: Repl, argument: str) -> Awaitable[None]:
+    """Show what was changed in the prompt's git worktree, or merge it and continue."""
+    used = repl.state.worktree
+    if used is None:
+        raise UsageError(NO_WORKTREE, "`agent --worktree` opens a prompt in one; `agent worktrees` lists them")
+    match split_words(argument):
+        case () | ("diff",):
+            return repl.run_agent_command("worktrees", "diff", used.name)
+        case ("merge",):
+            _require_idle(repl)
+            return repl.run_agent_command("worktrees", "merge", used.name, "--keep")
+        case _:
+            raise UsageError(f"unknown argument {argument!r}", "try /worktree, /worktree diff or /worktree merge")
 
 
 def fork(repl: Repl, argument: str) -> None:
@@ -288,6 +304,15 @@ def _require_idle(repl: Repl) -> str:
 
 def _record(repl: Repl, session_id: str) -> SessionRecord:
     return read_session(_store(repl).find(session_id))
+
+
+def _find_complete(repl: Repl, session: str) -> SessionFolder:
+    """Return a session; what the commands of a killed run had changed is recorded first."""
+    from agent.sessions.checkpoints.recovery import record_lost_changes
+
+    folder = _store(repl).find(session)
+    record_lost_changes(folder, Redactor(repl.state.read_settings().secrets))
+    return folder
 
 
 def _store(repl: Repl) -> SessionStore:

@@ -7,10 +7,11 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from agent.protocol.commands import Answer, AnswerQuestion, ResolveApproval
-from agent.protocol.events import ApprovalRequested, ApprovalResolved, Envelope, QuestionAnswered, QuestionAsked
+from agent.protocol.envelope import Envelope
+from agent.protocol.events import MANIFEST_TOOL, ApprovalRequested, ApprovalResolved, QuestionAnswered, QuestionAsked
 from agent.vocabulary.plan import LEAD
 from cli.run.terminal_approvals import parse_choice, request_id
-from cli.screen.cards import COMMAND_TOOL, CardRenderer, InputRequest, can_store_rule, join_keys, rule_text
+from cli.screen.cards import EDITABLE_TOOLS, CardRenderer, InputRequest, can_store_rule, join_keys, rule_text
 from cli.screen.colors import Paint, clip_line, wrap
 from tooling.contract.action import Scope
 
@@ -43,6 +44,7 @@ class ApprovalCards:
         self._queue: deque[tuple[str, InputRequest]] = deque()
         self._drawn_at: float | None = None
         self._own_questions: dict[str, asyncio.Future[str]] = {}
+        self._expected: set[str] = set()
         self.has_focus = False
 
     @property
@@ -62,7 +64,9 @@ class ApprovalCards:
     @property
     def is_seen(self) -> bool:
         """Whether the current card was visible long enough for a key to be meant for it."""
-        return self._drawn_at is not None and self._now() - self._drawn_at >= MIN_SEEN_S
+        if self._drawn_at is None:
+            return False
+        return self.current_id in self._expected or self._now() - self._drawn_at >= MIN_SEEN_S
 
     @property
     def is_ready(self) -> bool:
@@ -83,11 +87,16 @@ class ApprovalCards:
             case _:
                 pass
 
-    async def ask(self, question: str, options: tuple[str, ...]) -> str:
-        """Ask a question of the REPL itself, ahead of all other cards, and return the answer."""
+    async def ask(self, question: str, options: tuple[str, ...], *, is_expected: bool = False) -> str:
+        """Ask a question of the REPL itself, ahead of all other cards, and return the answer.
+
+        One that is expected, as in a dialog that the user has started, may be answered at once.
+        """
         request = QuestionAsked(question_id=f"own-{len(self._own_questions)}", question=question, options=options)
         answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._own_questions[request.question_id] = answer
+        if is_expected:
+            self._expected.add(request.question_id)
         self._queue.appendleft(("", request))
         self._show_next(takes_focus=True)
         try:
@@ -106,7 +115,8 @@ class ApprovalCards:
         request = self.current
         if not isinstance(request, QuestionAsked) or not self.has_own_question:
             return False
-        return self._resolve(AnswerQuestion(question_id=request.question_id, answer=request.options[-1]))
+        answer = request.options[-1] if request.options else ""
+        return self._resolve(AnswerQuestion(question_id=request.question_id, answer=answer))
 
     def clear(self) -> None:
         """Drop the cards of a run that has ended."""
@@ -178,9 +188,9 @@ class ApprovalCards:
     def _keys(self, request: ApprovalRequested) -> list[str]:
         return [
             "[y] once",
-            "[r] this run",
+            *([] if request.tool == MANIFEST_TOOL else ["[r] this run"]),
             *(["[p] this folder", "[a] always"] if can_store_rule(request) else []),
-            *(["[e] edit"] if request.tool == COMMAND_TOOL else []),
+            *(["[e] edit"] if request.tool in EDITABLE_TOOLS else []),
             DENY_HINT,
             "[w] say why not",
             *(["[v] view all"] if self._card().is_folded(request) else []),

@@ -10,6 +10,8 @@ from pathlib import Path
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
+from agent.vocabulary.errors import AgentError
+from agent.workspace.git_command import find_program, find_repository, run_git
 from cli.repl.fuzzy import fuzzy_span
 from cli.repl.mentions import mention, mention_at_cursor
 from cli.repl.slash_commands import Candidate, SlashCommand
@@ -18,12 +20,8 @@ from cli.screen.colors import to_single_line
 _MAX_AGE_S = 5.0
 _MAX_FILES = 200_000
 _LIST_TIMEOUT_S = 10.0
-# A repository may configure programs for git to run; disable them, and all fetching.
-_NO_FETCHING = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
-_LISTERS = (
-    ("git", "-c", "core.fsmonitor=false", "ls-files", "--cached", "--others", "--exclude-standard", "-z"),
-    ("rg", "--files", "--hidden", "--glob", "!.git", "--null"),
-)
+_LS_FILES = ("ls-files", "--cached", "--others", "--exclude-standard", "-z")
+_RG_FILES = ("--no-config", "--files", "--hidden", "--glob", "!.git", "--null")
 
 
 class FileIndex:
@@ -31,7 +29,7 @@ class FileIndex:
 
     def __init__(self, folder: Path, environ: Mapping[str, str]) -> None:
         self._folder = folder
-        self._environ = {**environ, **_NO_FETCHING}
+        self._environ = environ
         self._names: tuple[str, ...] = ()
         self._read_at = float("-inf")
         self._reader: threading.Thread | None = None
@@ -63,15 +61,31 @@ class FileIndex:
         return [*groups[0], *groups[1], *groups[2], *sorted(groups[3], key=len)][:limit]
 
     def _read(self) -> None:
-        names = next((listed for lister in _LISTERS if (listed := self._run_lister(lister)) is not None), None)
-        files = tuple(names if names is not None else _walk(self._folder))
-        self._names = (*files, *_folders_of(files))
+        listed = self._list_with_git()
+        if listed is None:
+            listed = self._list_with_rg()
+        files = tuple(_walk(self._folder) if listed is None else map(os.fsdecode, listed.split(b"\0")[:_MAX_FILES]))
+        self._names = (*filter(None, files), *_folders_of(files))
         self._read_at = time.monotonic()
 
-    def _run_lister(self, command: tuple[str, ...]) -> list[str] | None:
+    def _list_with_git(self) -> bytes | None:
+        try:
+            repository = find_repository(self._folder)
+            if repository is None:
+                return None
+            below = str(self._folder.relative_to(repository.root))
+            listed = run_git(repository, self._environ, "-C", below, *_LS_FILES, limit_s=_LIST_TIMEOUT_S)
+        except (OSError, AgentError):
+            return None
+        return listed
+
+    def _list_with_rg(self) -> bytes | None:
+        program = find_program("rg", self._environ, self._folder)
+        if program is None:
+            return None
         try:
             finished = subprocess.run(
-                command,
+                (program, *_RG_FILES),
                 cwd=self._folder,
                 capture_output=True,
                 timeout=_LIST_TIMEOUT_S,
@@ -81,9 +95,7 @@ class FileIndex:
             )
         except (OSError, subprocess.TimeoutExpired):
             return None
-        if finished.returncode != 0:
-            return None
-        return [os.fsdecode(name) for name in finished.stdout.split(b"\0")[:_MAX_FILES] if name]
+        return finished.stdout if finished.returncode == 0 else None
 
 
 def _folders_of(files: Iterable[str]) -> list[str]:
@@ -120,7 +132,9 @@ class ReplCompleter(Completer):
         commands: Callable[[], Sequence[SlashCommand]],
         arguments: Callable[[SlashCommand, Sequence[str]], Iterable[Candidate]],
         files: FileIndex,
+        words: Callable[[str], Iterable[Candidate]] = lambda word: (),
     ) -> None:
+        self._words = words
         self._commands = commands
         self._arguments = arguments
         self._files = files
@@ -131,7 +145,11 @@ class ReplCompleter(Completer):
             return self._paths(*typed)
         if text.startswith("/") and "\n" not in text:
             return self._slash(text)
-        return ()
+        word = text.split()[-1] if text[-1:].strip() else ""
+        return [
+            Completion(candidate, start_position=-len(word), display_meta=to_single_line(description))
+            for candidate, description in (self._words(word) if word else ())
+        ][:_MAX_SHOWN]
 
     def _slash(self, text: str) -> Iterable[Completion]:
         name, has_argument, argument = text[1:].partition(" ")

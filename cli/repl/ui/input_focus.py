@@ -7,8 +7,10 @@ from typing import Literal, TypeAlias
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.document import Document
 
-from agent.protocol.events import ApprovalRequested, Envelope, QuestionAsked
+from agent.protocol.envelope import Envelope
+from agent.protocol.events import ApprovalRequested, QuestionAsked
 from cli.repl.ui.approval_cards import ApprovalCards
+from cli.screen.cards import EDITABLE_TOOLS
 from cli.screen.colors import to_single_line
 from tooling.safety.hidden_characters import strip_invisible_characters
 
@@ -124,10 +126,10 @@ class InputFocus:
         self._cards.clear()
         self._discard_stale_text(before)
 
-    async def ask(self, question: str, options: tuple[str, ...]) -> str:
+    async def ask(self, question: str, options: tuple[str, ...], *, is_expected: bool = False) -> str:
         """Ask a question of the REPL itself; the draft comes back afterwards."""
         self._save_draft()
-        return await self._cards.ask(question, options)
+        return await self._cards.ask(question, options, is_expected=is_expected)
 
     def answer_key(self, key: str) -> None:
         """Answer the current approval with one key, or start typing what belongs to the answer."""
@@ -142,7 +144,7 @@ class InputFocus:
     def _edit(self) -> None:
         """Start editing the command of the current approval."""
         request = self._cards.current
-        if self._cards.is_ready and isinstance(request, ApprovalRequested) and request.tool == "run_command":
+        if self._cards.is_ready and isinstance(request, ApprovalRequested) and request.tool in EDITABLE_TOOLS:
             # Invisible characters could not be seen in the prompt, so they are removed.
             self._write("command", strip_invisible_characters(request.command))
 

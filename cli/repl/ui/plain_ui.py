@@ -11,10 +11,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from agent.protocol.commands import AnswerQuestion
+from agent.protocol.envelope import Envelope
 from agent.protocol.events import (
     ApprovalRequested,
     ApprovalResolved,
-    Envelope,
     QuestionAnswered,
     QuestionAsked,
     StepCompleted,
@@ -150,7 +150,7 @@ class PlainUi:
     def refresh_completions(self) -> None:
         """Do nothing: there is no completion."""
 
-    async def ask(self, question: str, options: tuple[str, ...]) -> str:
+    async def ask(self, question: str, options: tuple[str, ...], *, is_expected: bool = False) -> str:
         """Ask the user and return the answer."""
         request = QuestionAsked(question_id=f"own-{len(self._own_questions)}", question=question, options=options)
         answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()

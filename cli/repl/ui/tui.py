@@ -16,7 +16,8 @@ from prompt_toolkit.completion import ThreadedCompleter
 from prompt_toolkit.filters import Condition
 
 from agent.config.user_dirs import data_dir
-from agent.protocol.events import Envelope, RunCompleted
+from agent.protocol.envelope import Envelope
+from agent.protocol.events import RunCompleted
 from agent.vocabulary.plan import PlanStep
 from cli.repl.input import Pastes, open_history
 from cli.repl.mentions import image_mentions
@@ -65,7 +66,9 @@ class Tui:
         self._escaped_at = float("-inf")
         is_writing = Condition(lambda: not self.picker.is_open)
         files = FileIndex(state.cwd, state.environ)
-        completer = ReplCompleter(commands=lambda: repl.commands, arguments=self._arguments, files=files)
+        completer = ReplCompleter(
+            commands=lambda: repl.commands, arguments=self._arguments, files=files, words=repl.complete_word
+        )
         self.buffer = Buffer(
             history=open_history(data_dir(state.environ), Redactor(settings.secrets).redact),
             completer=ThreadedCompleter(completer),
@@ -231,9 +234,9 @@ class Tui:
         if line is not None:
             self.set_text(line)
 
-    async def ask(self, question: str, options: tuple[str, ...]) -> str:
-        """Ask the user and return the answer."""
-        return await self.focus.ask(question, options)
+    async def ask(self, question: str, options: tuple[str, ...], *, is_expected: bool = False) -> str:
+        """Ask the user and return the answer; an expected question may be answered at once."""
+        return await self.focus.ask(question, options, is_expected=is_expected)
 
     async def run_external(self, program: Callable[[], None]) -> None:
         """Call `program` while it owns the terminal, then reset the terminal's modes."""

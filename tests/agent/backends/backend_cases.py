@@ -3,29 +3,34 @@
 import asyncio
 import os
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TypeAlias
 
 import pytest
 
-from agent.backends.backend import Backend
+from agent.backends.backend import Backend, BackendOptions
 from agent.backends.host import HostCommandRunner
 from agent.backends.process.environment import clean_environment
 from agent.backends.process.host_process import KILL_TIMEOUT_S
 from agent.backends.sandbox.runner import SandboxCommandRunner, build_sandbox_runner
+from agent.backends.table import build_backend
 from agent.backends.tool_executor import build_tool_executor
+from tests.docker_engine import IMAGE, OWNER, run_engine
 from tests.programs import needs
 from tests.tooling.tool_harness import NoUser
 from tooling.approvals.policy import PolicyApprover
 from tooling.contract.command import CommandRunner
-from tooling.contract.tool import ToolExecutor
+from tooling.contract.tool import AnyTool, ToolExecutor
+from tooling.files.temp_dir import TempDir
+from tooling.safety.secrets.redact import Redactor
 
 BuildRunner: TypeAlias = Callable[..., SandboxCommandRunner]
 
 SANDBOXES = (pytest.param("bubblewrap", marks=needs("bwrap")), "landlock")
 BACKENDS = ("host", *SANDBOXES)
+CONTAINER = pytest.param("docker", marks=(pytest.mark.slow, needs("docker", "dockerd")))
 ENVIRON = {"PATH": os.environ["PATH"], "HOME": "/nonexistent"}
 GRACE_S = 0.2
 # How long commands of this process sleep, which distinguishes them from those of tests that run at the same time.
@@ -56,8 +61,37 @@ def make_runner(backend: str, workspace: Path, build_runner: BuildRunner) -> Com
     return build_runner(workspace, backend)
 
 
+@pytest.fixture(scope="session")
+def engine_socket() -> Iterator[Path]:
+    """Return the socket of a Docker engine that the tests of this process share."""
+    with run_engine() as socket:
+        yield socket
+
+
+@asynccontextmanager
+async def open_container(
+    workspace: Path, socket: Path, environ: Mapping[str, str] = ENVIRON, **options: object
+) -> AsyncIterator[Backend]:
+    """Yield the Docker backend, as a run builds it; the workspace belongs to an ordinary user."""
+    os.chown(workspace, OWNER, OWNER)
+    with TempDir() as sockets:
+        given: dict[str, object] = {"image": IMAGE, "socket_dir": sockets / "net", **options}
+        backend = build_backend(
+            "docker",
+            BackendOptions(
+                workspace=workspace,
+                environ={**environ, "DOCKER_HOST": f"unix://{socket}"},
+                **given,  # type: ignore[arg-type]
+            ),
+        )
+        try:
+            yield backend
+        finally:
+            await backend.close()
+
+
 def make_executor(
-    backend: str, workspace: Path, build_runner: BuildRunner, *, plugin_paths: tuple[str, ...] = ()
+    backend: str, workspace: Path, build_runner: BuildRunner, *, plugin_tools: tuple[type[AnyTool], ...] = ()
 ) -> ToolExecutor:
     environ = {"PATH": os.environ["PATH"], "OPENAI_API_KEY": "sk-not-for-commands"}
     is_host = backend == "host"
@@ -68,8 +102,8 @@ def make_executor(
         Backend(name="host" if is_host else "sandbox", runner=runner),
         approver=PolicyApprover(mode="ask"),
         asker=NoUser(),
-        secrets=("correct-horse-battery",),
-        plugin_paths=plugin_paths,
+        redactor=Redactor(("correct-horse-battery",)),
+        plugin_tools=plugin_tools,
     )
     return executor
 

@@ -2,18 +2,20 @@
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
 
 from tests.agent.backends.backend_cases import (
     BACKENDS,
+    CONTAINER,
     MARK,
     BuildRunner,
     find_survivors,
     list_names,
     make_runner,
+    open_container,
     wait_for_file,
 )
 from tooling.contract.command import CommandOutput, CommandRequest, CommandRunner
@@ -22,9 +24,15 @@ from tooling.contract.command import CommandOutput, CommandRequest, CommandRunne
 HANG_S = 60
 
 
-@pytest.fixture(params=BACKENDS)
-def runner(request: pytest.FixtureRequest, tmp_path: Path, build_runner: BuildRunner) -> CommandRunner:
-    return make_runner(request.param, tmp_path, build_runner)
+@pytest.fixture(params=[*BACKENDS, CONTAINER])
+async def runner(
+    request: pytest.FixtureRequest, tmp_path: Path, build_runner: BuildRunner
+) -> AsyncIterator[CommandRunner]:
+    if request.param == "docker":
+        async with open_container(tmp_path, request.getfixturevalue("engine_socket")) as backend:
+            yield backend.runner
+    else:
+        yield make_runner(request.param, tmp_path, build_runner)
 
 
 async def sh(
@@ -196,3 +204,16 @@ async def test_no_file_descriptor_is_inherited(runner: CommandRunner, tmp_path: 
         os.set_inheritable(open_file.fileno(), True)
         found = await sh(runner, "for n in {3..99}; do (: >&$n) 2>/dev/null && echo $n; done", tmp_path)
     assert found.output == b""
+
+
+async def test_a_command_reads_the_input_that_it_is_given(runner: CommandRunner, tmp_path: Path) -> None:
+    read_end, write_end = os.pipe2(os.O_CLOEXEC)
+    os.write(write_end, b"one\ntwo\n")
+    os.close(write_end)
+    request = CommandRequest(argv=("sort", "-r"), cwd=tmp_path, timeout_s=20, stdin=read_end)
+    try:
+        async with asyncio.timeout(HANG_S):
+            output = await runner.run(request)
+    finally:
+        os.close(read_end)
+    assert (output.exit_code, output.output) == (0, b"two\none\n")

@@ -44,6 +44,6 @@ def test_only_allowed_commands_need_approval_in_addition(
 
 async def test_the_user_is_asked_about_a_harmless_command(tmp_path: Path) -> None:
     user = FakeUser()
-    executor, _ = build_tool_executor(BACKEND, approver=user, asker=NoUser(), plugin_paths=())
+    executor, _ = build_tool_executor(BACKEND, approver=user, asker=NoUser())
     result = await executor.call_tool("run_command", {"command": "echo hi"}, ctx(tmp_path))
     assert (result.content, user.asked) == ("hi", ["echo hi"])

@@ -51,6 +51,7 @@ def test_the_schemas_are_those_of_the_tools(executor: ToolExecutor) -> None:
         "fetch_page",
         "manage_tasks",
         "manage_jobs",
+        "send_file",
         "ask_user",
     ]
     assert all(executor.has_tool(name) and executor.spec_of(name) for name in names)

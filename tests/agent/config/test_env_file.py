@@ -165,5 +165,5 @@ def test_variables_without_effect_in_the_env_file_are_reported(folder: Path) -> 
 
 def test_a_named_pipe_in_place_of_a_file_does_not_hang(folder: Path) -> None:
     os.mkfifo(folder / ".env")
-    with pytest.raises(ConfigError, match=r"\.env: it is a named pipe"):
+    with pytest.raises(ConfigError, match=r"\.env: not a regular file"):
         load(folder)

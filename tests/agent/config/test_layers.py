@@ -101,9 +101,9 @@ def test_an_unknown_profile_suggests_the_nearest_name(home: ConfigFolder) -> Non
 def test_bare_ignores_the_file_and_rejects_a_profile(home: ConfigFolder) -> None:
     home.write("this is not TOML")
     bare = home.load({"AGENT_PROFILE": "work"}, bare=True)
-    assert bare.settings == Settings(memory=False, project_notes=False)
+    assert bare.settings == Settings(memory=False, project_notes=False, mcp="never")
     assert str(bare.origins["memory"]) == "flag --bare"
-    assert home.load(bare=True, assignments=("memory=true",)).settings == Settings(project_notes=False)
+    assert home.load(bare=True, assignments=("memory=true",)).settings == Settings(project_notes=False, mcp="never")
     with pytest.raises(UsageError):
         home.load(profile="work", bare=True)
 
@@ -200,7 +200,7 @@ def test_the_variables_of_anthropic_choose_its_server_and_model(home: ConfigFold
     ("text", "message"),
     [
         ('\nmodle = "x"\n', "/config.toml:2: unknown setting modle, did you mean model?"),
-        ("[profiles.work]\n", "/config.toml:1: unknown setting profiles, did you mean profile?"),
+        ('[profiles.w]\nmodl = "x"\n', "/config.toml:2: unknown setting modl, did you mean model?"),
         ('[profile.w]\nmodl = "x"\n', "/config.toml:2: unknown setting modl, did you mean model?"),
         (
             "[step_profiles.f]\ntimout_s = 1\n",
@@ -225,7 +225,7 @@ def test_the_variables_of_anthropic_choose_its_server_and_model(home: ConfigFold
         ),
         ('[api_bases]\nopenai = "localhost"\n', f"/config.toml:2: api_bases.openai: {NOT_A_URL}"),
         ('model = "what is this?"\n', "/config.toml:1: model: expected provider/name, got 'what is this?'"),
-        ("profile = 3\n", "/config.toml: profile: expected tables such as [profile.work]"),
+        ("profile = 3\n", "/config.toml: profile: expected tables such as [profiles.work]"),
         ("[model]\n", "/config.toml:1: model: expected text, got object {}"),
     ],
 )

@@ -1,5 +1,6 @@
 """Folders of settings and data."""
 
+import os
 import stat
 from pathlib import Path
 
@@ -42,3 +43,25 @@ def test_a_data_folder_that_cannot_be_created_is_a_configuration_error(tmp_path:
 def test_other_platforms_use_platformdirs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agent.config.user_dirs._PLATFORM", "darwin")
     assert config_dir({}).name == "agent"
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o770, 0o1777, 0o702])
+def test_a_data_folder_that_others_can_write_to_is_refused(tmp_path: Path, mode: int) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    folder.chmod(mode)
+    with pytest.raises(ConfigError, match="other users can write"):
+        data_dir({"AGENT_SANDBOX": str(folder)})
+    folder.chmod(0o755)
+    assert data_dir({"AGENT_SANDBOX": str(folder)}) == folder
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder away")
+def test_a_data_folder_of_another_user_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir(mode=0o700)
+    os.chown(folder, 65534, 65534)
+    (tmp_path / "link").symlink_to(folder)
+    for name in ("data", "link"):
+        with pytest.raises(ConfigError, match="belongs to another user"):
+            data_dir({"AGENT_SANDBOX": str(tmp_path / name)})

@@ -18,7 +18,8 @@ from agent.model.faults import ModelFault
 from agent.model.metered_client import MeteredModel
 from agent.model.port import ModelReply, ModelRequest, StreamItem, TextDelta
 from agent.protocol.channel import Channel, EventLog
-from agent.protocol.events import Envelope, Event
+from agent.protocol.envelope import Envelope
+from agent.protocol.events import Event
 from agent.vocabulary.message import Message, ToolCall
 from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.step import ExecutorProfile, ExecutorRequest, ExecutorResponse

@@ -202,7 +202,7 @@ def make_error(name: str, message: str, status: int | None = None, headers: obje
         (make_error("InternalServerError", "Cannot connect to host x:443", 500), "connect"),
         (make_error("APIConnectionError", "oops", 500), "connect"),
         (make_error("Timeout", "slow", 408), "first_byte"),
-        (make_error("ContentPolicyViolationError", "no", 400), "refused"),
+        (make_error("ContentPolicyViolationError", "no", 400), "filtered"),
         (ImportError("No module named 'boto3'"), "unknown_model"),
         (TypeError("'NoneType' object"), "malformed"),
     ],

@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import UUID
 
-from agent.app import run_completed
 from agent.config.settings import ReplanPolicy, Settings
-from agent.dispatcher import READ_ONLY_TOOLS, Dispatcher
+from agent.dispatcher import Dispatcher
 from agent.execution.step.context import Conversation
 from agent.execution.step.step_result import StepResult
 from agent.executor import Executor
@@ -20,6 +19,7 @@ from agent.planning.planner import PlanStream
 from agent.protocol.channel import Channel
 from agent.protocol.codec import to_json
 from agent.protocol.events import RunStarted
+from agent.request_runner import run_completed
 from agent.vocabulary import exit_codes
 from agent.vocabulary.outcome import Outcome
 from agent.vocabulary.plan import Plan, PlanStep
@@ -98,7 +98,7 @@ class RunScript:
             planner=_Planner(self),  # type: ignore[arg-type]
             executor=lambda: executor,
             composer=_Composer(),  # type: ignore[arg-type]
-            dispatcher=Dispatcher(Settings(), READ_ONLY_TOOLS),
+            dispatcher=Dispatcher(Settings(), ()),
             channel=channel,
             budget=Budget(),
             ctx_of=_ctx_of,

@@ -7,14 +7,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent.app import App
-from agent.assembly import RunOptions
 from agent.config.load import load_settings
+from agent.hooks.hook import Hook
 from agent.protocol.codec import to_json
 from agent.protocol.commands import AnswerQuestion, Submit
 from agent.protocol.events import QuestionAsked
+from agent.run_context import RunOptions
 from agent.run_scope import SessionLocation
 from agent.vocabulary.outcome import Outcome
 from agent.vocabulary.plan import Plan
+from agent.vocabulary.task_config import TaskConfig
 from tests.docs.grammar import broken_rules
 
 EventJson = Mapping[str, object]
@@ -59,11 +61,18 @@ class RunHarness:
     is_user_present: bool = False
     plan: Plan | None = None
     resumes: str | None = None
+    hooks: tuple[Hook, ...] = ()
+    task: TaskConfig = field(default_factory=TaskConfig)
 
     @property
     def log(self) -> Path:
         """The event log of the session."""
-        return self.home / "sessions" / str(self.session) / "events.jsonl"
+        return self.data / "sessions" / str(self.session) / "events.jsonl"
+
+    @property
+    def data(self) -> Path:
+        """The folder of sessions, and the home folder: not in the workspace, where it would be protected."""
+        return self.home.with_name(f"{self.home.name}-data")
 
     def run(self, *replies: object, **flags: object) -> FinishedRun:
         """Run a scripted model and check that its events obey the grammar."""
@@ -74,14 +83,17 @@ class RunHarness:
         return run
 
     async def _run(self, flags: Mapping[str, object]) -> FinishedRun:
-        environ = {"HOME": str(self.home)}
+        self.data.mkdir(mode=0o700, exist_ok=True)
+        environ = {"HOME": str(self.data)}
         app = App(
             loaded=load_settings(environ=environ, flags=flags, bare=True),
             environ=environ,
             options=RunOptions(
-                location=SessionLocation(data_dir=self.home, cwd=self.home, session_id=self.session),
+                location=SessionLocation(data_dir=self.data, cwd=self.home, session_id=self.session),
                 is_user_present=self.is_user_present,
                 resumes=self.resumes,
+                hooks=self.hooks,
+                task=self.task,
             ),
         )
         events: list[EventJson] = []

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from agent.app import App
-from agent.assembly import RunOptions
 from agent.config.load import load_settings
 from agent.execution.step.step_status import unanswered
 from agent.protocol.commands import Submit
+from agent.run_context import RunOptions
 from agent.run_scope import SessionLocation
 from agent.vocabulary.outcome import Outcome
 from agent.vocabulary.plan import Plan, PlanStep

@@ -85,7 +85,16 @@ def test_every_field_a_planner_may_set_is_used() -> None:
 def test_unknown_names_are_left_out() -> None:
     step = build(allowed_tools=["bash", "read_file"], profile="boss", model="evil/most-expensive", timeout_s="soon")
     assert (step.allowed_tools, step.profile, step.model, step.timeout_s) == (("read_file",), "default", "", None)
-    assert build(allowed_tools=["bash"]).allowed_tools is None
+
+
+@pytest.mark.parametrize("named", [["bash"], [], "bash", [None], {"read_file": True}])
+def test_a_list_without_a_known_tool_gives_no_tools(named: object) -> None:
+    assert build(allowed_tools=named).allowed_tools == ()
+
+
+@pytest.mark.parametrize("raw", [{}, {"allowed_tools": None}, {"allowed_tools": ["All"]}])
+def test_a_step_that_names_no_tools_may_use_all(raw: dict[str, object]) -> None:
+    assert build(**raw).allowed_tools is None
 
 
 @pytest.mark.parametrize("raw", [{"type": "tool"}, {"step_type": "tool"}, {}])

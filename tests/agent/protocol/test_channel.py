@@ -181,3 +181,20 @@ async def test_the_output_of_a_running_call_is_masked_and_not_logged(tmp_path: P
     (envelope,) = await collect(subscription)
     assert "SENTINEL" not in envelope.event.text and envelope.event.text.startswith("key ")  # type: ignore[attr-defined]
     assert list(read_events(path)) == []
+
+
+async def test_events_that_are_held_back_are_written_together_and_heard_after_the_release() -> None:
+    log = SlowLog()
+    channel = make_channel(log)
+    heard = channel.subscribe()
+    channel.hold()
+    events = [WarningRaised(message="one"), WarningRaised(message="two")]
+    channel.emit(events[0])
+    done = channel.emit_durable(events[1])
+    await asyncio.sleep(0)
+    assert (log.batches, done.done()) == ([], False)
+    channel.release()
+    await done
+    assert log.batches == [2]
+    await channel.close()
+    assert [envelope.event for envelope in await collect(heard)] == events  # type: ignore[attr-defined]

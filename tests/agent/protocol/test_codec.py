@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.protocol.codec import CodecError, from_line, to_json, to_line
-from agent.protocol.events import Envelope, Event, MessageAdded, RunCompleted, StepCompleted, WarningRaised
+from agent.protocol.envelope import Envelope
+from agent.protocol.events import Event, MessageAdded, RunCompleted, StepCompleted, WarningRaised
 from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.usage import Usage
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agent.protocol.codec import to_line
+from agent.protocol.envelope import Envelope
 from agent.protocol.events import (
-    Envelope,
     Event,
     FilesChanged,
     MessageAdded,

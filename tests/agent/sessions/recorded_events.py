@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import TypeAlias
 
 from agent.protocol.codec import to_line
+from agent.protocol.envelope import Envelope
 from agent.protocol.events import (
     CallMade,
-    Envelope,
     Event,
     MessageAdded,
     PlanUpdated,

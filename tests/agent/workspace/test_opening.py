@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.workspace.git_state import GitLookup, Repository, count_changes, describe_head, find_repository
+from agent.workspace.git_command import Repository, find_repository
+from agent.workspace.git_state import GitLookup, count_changes, describe_head
 from agent.workspace.opening import MAX_BYTES, Surroundings, build_opening, changed_opening, list_folder
 
 UNHURRIED_S = 60.0

@@ -2,11 +2,12 @@
 
 import pytest
 
-from cli.application import COMMANDS, build_application
+from cli.command_table import COMMANDS
 from cli.completion.candidates import FILES, SOURCES
 from cli.completion.command_tree import CommandNode, build_tree
 from cli.completion.complete import Completions, complete_words
 from cli.completion.model_values import KEY_SET, LOCAL, NEEDS_KEY
+from cli.typer_program import build_application
 from tests.cli.terminal_user import User, one_step, step_reply
 
 pytestmark = pytest.mark.usefixtures("user")
@@ -51,7 +52,7 @@ def offered_kind(line: str) -> str:
         ("run --replan s", ["surprise"]),
         ("run --on-approval f", ["fail"]),
         ("memory add --tag D", ["DECISION"]),
-        ("run --profile ", ["work"]),
+        ("run --profile ", ["default", "reviewer", "planner", "developer", "work"]),
         ("config get max_t", ["max_turns", "max_tokens"]),
         ("config get keys.open", ["keys.openai", "keys.openrouter"]),
         ("config set replan a", ["always"]),

@@ -173,3 +173,25 @@ def test_a_list_on_a_terminal_has_colors_and_short_ids_that_other_commands_accep
     doctor = TerminalSession(user, "doctor", NO_COLOR="")
     doctor.wait_exit()
     assert b"\x1b[32mok\x1b[0m  python" in doctor.raw_output
+
+
+def test_pages_on_a_terminal_have_colors_and_are_plain_otherwise(user: User, project: Path) -> None:
+    run = run_script(
+        user,
+        project,
+        *one_step(step_call("s1", "write_file", path="made.txt", content="new\n"), step_reply("s1", "done")),
+    )
+    pages = {
+        ("runs", "show", run): (f"\x1b[36m{run}", "\x1b[32msuccess", "\x1b[1mrequest:"),
+        ("runs", "why", run, "s1"): ("\x1b[1mchanged:", "\x1b[32m  +new", "\x1b[32m ok"),
+        ("tools", "list"): ("\x1b[36mread_file",),
+    }
+    for words, expected in pages.items():
+        colored = TerminalSession(user, *words, NO_COLOR="", columns=120)
+        colored.wait_exit()
+        for text in expected:
+            assert text.encode() in colored.raw_output, (words, text, colored.raw_output)
+        plain = TerminalSession(user, *words, columns=120)
+        plain.wait_exit()
+        assert b"\x1b" not in plain.raw_output
+        assert "\x1b" not in user.agent(*words).stdout

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from agent.config.user_dirs import os_environ
 from agent.protocol.commands import ResolveApproval
+from agent.protocol.envelope import Envelope
 from agent.protocol.events import (
     ApprovalRequested,
     ApprovalResolved,
     BudgetSpent,
-    Envelope,
     Event,
     FilesChanged,
     MessageAdded,

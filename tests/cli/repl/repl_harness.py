@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from agent.protocol.events import Envelope
+from agent.protocol.envelope import Envelope
 from agent.sessions.store import SessionStore
 from agent.vocabulary.plan import PlanStep
 from cli.external_programs import ExternalPrograms

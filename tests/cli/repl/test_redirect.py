@@ -1,5 +1,8 @@
 """Esc stops the run so that the user can redirect it; Esc Esc rewinds to an earlier request."""
 
+import os
+import signal
+
 import pytest
 
 from cli.repl.commands.session_commands import REWOUND, WHICH_REQUEST
@@ -97,3 +100,26 @@ def test_escape_leaves_the_list_of_requests(open_terminal: OpenTerminal) -> None
     assert [event for event in events(terminal) if event["type"] == "rewind"] == []
     terminal.send("and now" + ENTER)
     terminal.wait_until(lambda: result_of(terminal) == [0, 0], "another answer")
+
+
+@pytest.mark.needs("bwrap")
+def test_a_rewind_right_after_a_kill_takes_back_what_the_killed_command_changed(open_terminal: OpenTerminal) -> None:
+    terminal = open_terminal(
+        reply_to("one", plan(step("a"))),
+        step_call("a", "run_command", command="echo changed > a.txt; touch ready; sleep 100"),
+        AGENT_APPROVAL_MODE="yolo",
+    )
+    (terminal.folder / "a.txt").write_text("before\n")
+    terminal.send_line("one")
+    terminal.wait_until((terminal.folder / "ready").exists, "the command to run")
+    os.kill(terminal.child.pid, signal.SIGKILL)
+    (session,) = [path.name for path in (terminal.user.data / "sessions").iterdir()]
+    again = open_terminal(words=("-r", session))
+    again.wait_ready()
+    again.send_line("/rewind")
+    again.wait_for(WHICH_REQUEST)
+    again.pause()
+    again.send(ENTER)
+    again.wait_for(REWOUND)
+    assert (terminal.folder / "a.txt").read_text() == "before\n"
+    assert not (terminal.folder / "ready").exists()

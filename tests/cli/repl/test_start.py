@@ -42,7 +42,6 @@ def test_the_prompt_takes_the_flags_of_a_run(open_terminal: OpenTerminal, user: 
     [
         (("--model", "x", "--approval-mode", "bogus"), "ask, auto-edit, never, yolo, plan"),
         (("-C", "missing"), "missing is not an existing folder"),
-        (("--backend", "docker"), "--backend docker is not available in this version"),
     ],
 )
 def test_a_wrong_flag_ends_before_the_prompt_opens(

@@ -34,9 +34,12 @@ def test_a_session_that_cannot_be_saved_is_an_error_without_a_traceback(user: Us
 
 
 def test_a_full_disk_ends_the_run_with_a_result_and_a_readable_log(user: User) -> None:
-    many = [step_call("s1", "run_command", command=f"echo {n} {'x' * 300}") for n in range(30)]
+    many = [step_call("s1", "run_command", command=f"echo {n} {'x' * 3000}") for n in range(30)]
     model = user.script(*one_step(*many, step_reply("s1", "done")))
-    ended = with_file_limit(user, 12, "run", "hi", "--model", model, "--session", "s", "--output-format", "stream-json")
+    # Large enough for the sandbox to start, small enough for the log to reach it.
+    ended = with_file_limit(
+        user, 128, "run", "hi", "--model", model, "--session", "s", "--output-format", "stream-json"
+    )
     assert (ended.exit_code, ended.events[-1]["type"], ended.events[-1]["exit_code"]) == (1, "result", 1)
     assert log_write_error("") in str(ended.events[-1]["error"])
     assert "Traceback" not in ended.stderr

@@ -8,7 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from agent.execution.result.structured import schema_mismatch, unresolvable_schema
-from cli.application import COMMANDS, PIPE_HINT, build_application
+from cli.command_table import COMMANDS
+from cli.typer_program import PIPE_HINT, build_application
 from tests.cli.terminal_user import User, answer, one_step, plan, step, step_call, step_reply
 from tests.house.source_tree import ROOT
 from tests.programs import needs
@@ -119,6 +120,7 @@ def run_in_shell(user: User, redirection: str, *words: str) -> "subprocess.Compl
     )
 
 
+@pytest.mark.needs("bwrap")
 @pytest.mark.parametrize("redirection", LOST)
 @pytest.mark.parametrize(
     "words",

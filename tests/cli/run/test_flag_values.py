@@ -37,7 +37,7 @@ def refusal(user: User, *words: str) -> str:
         ("--approval-mode", "bogus", "ask, auto-edit, never, yolo, plan"),
         ("--on-approval", "bogus", "deny, defer, fail"),
         ("--allow-net", "http://x", "write a name such as example.org"),
-        ("--profile", "bogus", "has these profiles"),
+        ("--profile", "bogus", "known are default, reviewer, planner, developer"),
         ("--set", "bogus", "key=value"),
         ("--set", "modle=x", "did you mean model?"),
         ("--set", "timeout_s=-1", "more than 0"),

@@ -60,6 +60,7 @@ def run_hostile(user: User, *flags: str) -> bytes:
     return terminal_output(user, *words, AGENT_MODEL=model(user))
 
 
+@pytest.mark.needs("bwrap")
 @pytest.mark.parametrize(
     "flags", [(), ("--plain",), ("-q",), ("--output-format", "json"), ("--output-format", "stream-json")]
 )
@@ -78,6 +79,7 @@ PAGES = (
 )  # fmt: skip
 
 
+@pytest.mark.needs("bwrap")
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_writes_no_foreign_sequences_to_the_terminal(user: User, page: str) -> None:
     log = user.data / "sessions" / "s" / "events.jsonl"

@@ -68,3 +68,32 @@ def test_symlinks_of_the_user_and_the_system_are_followed(user: User, folder: Pa
     assert user.agent("run", "x", "--model", model, "-o", str(path), cwd=folder).exit_code == 0
     assert (user.home / "answers" / "answer.txt").read_text() == "hello\n"
     assert user.agent("run", "x", "-q", "--model", model, "-o", "/dev/stdout", cwd=folder).stdout == "hello\nhello\n"
+
+
+@pytest.mark.parametrize("link", ["link", "folder/link"])
+@pytest.mark.parametrize("flag", ["-i", "-f", "--record", "--output-schema"])
+def test_files_of_flags_are_not_taken_or_written_through_a_link_out_of_the_folder(
+    user: User, folder: Path, flag: str, link: str
+) -> None:
+    secret = user.home / "elsewhere" / "link"
+    secret.parent.mkdir()
+    secret.write_text("secret: 4711\n")
+    (folder / "link").symlink_to(secret)
+    (folder / "folder").symlink_to(secret.parent)
+    model = user.script(answer("hello"))
+    ended = user.agent("run", "x", "-C", ".", "--model", model, flag, link, cwd=folder)
+    assert ended.exit_code == 42, ended.stderr
+    assert "symbolic link leads to" in ended.stderr
+    assert "4711" not in ended.stdout + ended.stderr
+    assert secret.read_text() == "secret: 4711\n"
+    assert not (folder / "input").exists()
+
+
+def test_links_within_the_folder_and_of_the_user_elsewhere_are_read(user: User, folder: Path) -> None:
+    (folder / "real.txt").write_text("a\n")
+    (folder / "link.txt").symlink_to("real.txt")
+    (user.home / "mine.txt").symlink_to(folder / "real.txt")
+    model = user.script(answer("hello"))
+    words = ("-i", "link.txt", "-f", str(user.home / "mine.txt"))
+    assert user.agent("run", "x", "-C", ".", "--model", model, *words, cwd=folder).exit_code == 0
+    assert (folder / "input" / "link.txt").read_text() == "a\n"

@@ -76,6 +76,9 @@ def test_an_unknown_amount_of_reasoning_is_a_usage_error(user: User) -> None:
         ("malformed", 75, 2, "could not be parsed"),
         ("silence", 75, 2, "did not reply"),
         ("stops_between_chunks", 75, 2, "stalled"),
+        ("reset_at_once", 75, 3, "closed the connection before it replied"),
+        ("filtered", 1, 1, "a content filter stopped its reply: The first step is"),
+        ("refusal", 1, 1, "the model refused to answer"),
     ],
 )
 def test_a_permanent_fault_has_its_exit_code_and_message(

@@ -55,8 +55,10 @@ def test_a_preference_is_saved_as_one_line_before_the_result_event(user: User) -
     ended = run_with_decision(user, TABS, *STREAM)
     (line,) = read_memory(user).splitlines()
     assert re.fullmatch(r"- \d{4}-\d\d-\d\d \d\d:\d\d: \[PREF\] Use tabs, never spaces", line)
-    assert event_types(ended.events)[-3:] == ["message", "memory", "result"]
-    message, changed, result = ended.events[-3:]
+    # A sandbox that protects less warns about it at any moment.
+    events = [event for event in ended.events if event["type"] != "warning"]
+    assert event_types(events)[-3:] == ["message", "memory", "result"]
+    message, changed, result = events[-3:]
     assert (message["role"], message["content"]) == ("assistant", "ok")
     assert (changed["action"], changed["entry"]) == ("added", line)
     assert (result["exit_code"], result["num_turns"], broken_rules(ended.events)) == (0, 2, [])

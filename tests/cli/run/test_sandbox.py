@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from agent.backends.sandbox.runner import install_hint, missing_bubblewrap_warning
+from agent.backends.sandbox.self_test import OPEN_FILES_HINT
 from agent.backends.sandbox.types import find_program
 from agent.vocabulary.errors import SandboxError
 from tests.agent.backends.backend_cases import list_names
@@ -277,3 +278,44 @@ def test_the_full_output_of_an_earlier_command_can_be_searched_in_the_sandbox(us
     assert lines[0].endswith("123456")
     assert "Read-only file system" in lines[1]
     assert "No such file" in lines[2]
+
+
+@needs("bwrap")
+def test_doctor_finds_bubblewrap_where_the_sandbox_finds_it(user: User) -> None:
+    (user.home / "empty").mkdir()
+    shown = user.agent("doctor", PATH=str(user.home / "empty")).stdout
+    assert re.search(rf"bwrap +{find_program('bwrap')}", shown), shown
+
+
+@pytest.mark.needs("bwrap")
+@pytest.mark.parametrize("limit", [14, 20, 28])
+def test_too_few_open_files_are_named_with_what_helps(user: User, limit: int) -> None:
+    model = user.script(*one_step(step_call("s1", "run_command", command="echo hi"), step_reply("s1", "done")))
+    words = user.command("run", "x", "--model", model, "--approval-mode", "yolo")
+    ended = subprocess.run(
+        ["bash", "-c", f'ulimit -n {limit}; exec "$@"', "bash", *words],
+        cwd=user.home,
+        env=user.environment(),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (ended.returncode, OPEN_FILES_HINT in ended.stderr) == (44, True), ended.stderr
+    assert "bubblewrap 0.8" not in ended.stderr
+
+
+@pytest.mark.parametrize("sandbox", ["auto", "landlock"])
+def test_setting_up_the_sandbox_creates_nothing_in_repositories(user: User, sandbox: str) -> None:
+    require("git")
+    project = user.home / "project"
+    nested = project / "libs" / "one" / ".git"
+    for name in ("objects", "refs"):
+        (nested / name).mkdir(parents=True)
+    (nested / "HEAD").write_text("ref: refs/heads/main\n")
+    before = sorted(project.rglob("*"))
+    run(user, "true", "-C", str(project), "--set", f"sandbox_type={sandbox}")
+    assert sorted(project.rglob("*")) == before
+    # One that is refused, too.
+    run(user, "true", "-C", str(project), "--add-dir", "/etc", "--set", f"sandbox_type={sandbox}")
+    assert sorted(project.rglob("*")) == before

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.workspace.worktrees import CONFLICTS, NO_COMMIT, NOT_A_REPOSITORY, RUNS_PROGRAMS
+from agent.workspace.git_command import RUNS_PROGRAMS
+from agent.workspace.worktrees import CONFLICTS, NO_COMMIT, NOT_A_REPOSITORY
 from cli.run.worktree_choice import UNCHANGED
 from tests.cli.pty_terminal import PtyTerminal
 from tests.cli.terminal_user import ProgramResult, User, lead_call, lead_reply
@@ -72,7 +73,7 @@ def test_without_a_name_one_is_chosen_and_the_next_word_is_the_task(user: User, 
     model = user.script(lead_call("write_file", path="x", content="x"), lead_reply("Done."))
     ended = user.agent("run", "--model", model, *AUTO, "--worktree", "add x", cwd=project)
     assert ended.exit_code == 0, ended.stderr
-    (name,) = [path.name for path in (user.data / "worktrees").iterdir()]
+    (name,) = [path.parent.name for path in (user.data / "worktrees").glob("*/worktree.json")]
     assert git(user, "log", "-1", "--format=%s", f"agent/{name}") == "add x\n"
 
 

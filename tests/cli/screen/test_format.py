@@ -15,6 +15,7 @@ CALLS: tuple[tuple[str, dict[str, object], str], ...] = (
     ("edit_file", {"path": "a.py", "old_text": "1", "new_text": "2"}, "a.py"),
     ("apply_patch", {"patch": PATCH}, "a.py, b.py"),
     ("delete_file", {"path": "a.py"}, "a.py"),
+    ("send_file", {"path": "report.pdf", "caption": "the figures"}, "report.pdf"),
     ("list_directory", {"path": "src"}, "src"),
     ("list_directory", {"path": "."}, "."),
     ("find_files", {"pattern": "*.py"}, "*.py"),

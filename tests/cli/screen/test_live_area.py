@@ -4,11 +4,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from agent.protocol.envelope import Envelope
 from agent.protocol.events import (
     ApprovalRequested,
     ApprovalResolved,
     BudgetSpent,
-    Envelope,
     Event,
     MessageAdded,
     PlanUpdated,

@@ -91,3 +91,22 @@ def test_no_line_is_wider_than_the_terminal_and_no_step_is_lost(drawn: list[tupl
     lines = graph_lines(steps, width=width, paint=BARE)
     assert all(cell_len(line) <= min(max(width, 40), 200) for line in lines)
     assert sorted(re.findall(r"[●○] (s\d+)", "\n".join(lines))) == sorted(one.id for one in steps)
+
+
+def test_a_long_plan_is_folded_to_what_runs_failed_and_comes_next() -> None:
+    steps = tuple(
+        PlanStep(
+            id=f"s{number}", title=f"Step {number}", instruction="x", depends_on=(f"s{number - 1}",) * (number > 1)
+        )
+        for number in range(1, 25)
+    )
+    statuses = {f"s{number}": "ok" for number in range(1, 11)} | {"s11": "error", "s12": "running"}
+    plain = Paint(has_color=False)
+    lines = graph_lines(steps, width=80, paint=plain, statuses=statuses, max_steps=12, more_hint=" (/plan shows all)")
+    assert len(lines) == 12
+    assert [line.split()[0] for line in lines[:-1]] == [str(number) for number in range(11, 22)]
+    assert lines[-1] == "… 10 more done, 3 to do (/plan shows all)"
+    assert len(graph_lines(steps, width=80, paint=plain, statuses=statuses)) == 24
+    fresh = graph_lines(steps, width=80, paint=plain, max_steps=12)
+    assert [line.split()[3] for line in fresh[:-1]] == [f"s{number}" for number in range(1, 12)]
+    assert fresh[-1] == "… 13 more steps"

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -53,3 +54,13 @@ def test_a_directory_without_the_marker_is_not_removed(folder: Path) -> None:
     with TempDir():
         pass
     assert (theirs / "work").is_dir()
+
+
+def test_what_version_0_1_left_behind_is_removed_after_a_week(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("windlass-bait-1", "windlass-box-2", "windlass-plan-3"):
+        (folder / name / "home").mkdir(parents=True)
+    (folder / "windlass-box-link").symlink_to(folder / "windlass-plan-3")
+    assert list(stale_dirs()) == []
+    later = time.time() + 8 * 86_400
+    monkeypatch.setattr("tooling.files.temp_dir.time.time", lambda: later)
+    assert [path.name for path in stale_dirs()] == ["windlass-bait-1", "windlass-box-2"]

@@ -49,7 +49,6 @@ class MemoryRun:
             unrestricted_backend({}),
             approver=PolicyApprover(mode=mode, user=user, allow=allow, deny=deny),
             asker=NoUser(),
-            plugin_paths=(),
             memory=memory,
         )
 
@@ -171,7 +170,8 @@ async def test_an_ephemeral_run_does_not_change_the_memory(tmp_path: Path) -> No
 
 
 async def test_an_unwritable_memory_is_an_error_result(tmp_path: Path) -> None:
-    run = MemoryRun(tmp_path / "gone", request="remember that I use tabs")
+    (tmp_path / "no folder").touch()
+    run = MemoryRun(tmp_path / "no folder", request="remember that I use tabs")
     result = await run.call("append", "I use tabs")
     assert (result.exit_code, "failed" in result.content) == (1, True)
 

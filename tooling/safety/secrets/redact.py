@@ -99,14 +99,26 @@ def _merge_spans(spans: list[Span]) -> list[Span]:
 
 
 class Redactor:
-    """Masks known values (raw, base64, URL-encoded, JSON) and token patterns."""
+    """Masks known values (raw, reversed, base64, hexadecimal, URL-encoded, JSON) and token patterns."""
 
     def __init__(self, known_values: Iterable[str] = ()) -> None:
-        forms = {form for value in known_values for form in _encoded_forms(value)}
+        self._raw_values: set[str] = set()
+        self._forms: set[str] = set()
+        self._values: list[tuple[bytes, str]] = []
+        self._values_with_spaces: list[str] = []
+        self.learn(known_values)
+
+    def learn(self, values: Iterable[str]) -> None:
+        """Mask these values as well from now on."""
+        new = {value for value in values if len(value) >= MIN_VALUE_LENGTH} - self._raw_values
+        if not new:
+            return
+        self._raw_values |= new
+        self._forms |= {form for value in new for form in _encoded_forms(value)}
         # Longest first, so that a value that contains another one is masked completely.
-        self._values = [(_to_ascii(form), form) for form in sorted(forms, key=len, reverse=True)]
+        self._values = [(_to_ascii(form), form) for form in sorted(self._forms, key=len, reverse=True)]
         # Passphrases; all other secrets are runs of characters without blanks.
-        self._values_with_spaces = [form for form in forms if form.strip(_PRINTABLE)]
+        self._values_with_spaces = [form for form in self._forms if form.strip(_PRINTABLE)]
 
     def redact(self, text: str) -> str:
         """Return the text with every secret masked."""
@@ -281,7 +293,8 @@ def _encoded_forms(value: str) -> set[str]:
     quoted = {urllib.parse.quote(value, safe=""), urllib.parse.quote_plus(value), urllib.parse.quote(value)}
     # As it appears inside JSON text.
     quoted |= {json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]}
-    return {value, *quoted, *_base64_forms(value.encode("utf-8", "surrogateescape"))}
+    raw = value.encode("utf-8", "surrogateescape")
+    return {value, value[::-1], *quoted, raw.hex(), raw.hex().upper(), *_base64_forms(raw)}
 
 
 def _base64_forms(value: bytes) -> set[str]:

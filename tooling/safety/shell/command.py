@@ -1,7 +1,9 @@
 """A simple command with its words, redirections and folder, the code it runs, and findings about it."""
 
+import os.path
 import re
 from dataclasses import field
+from functools import lru_cache
 
 from tooling.contract.action import Decision
 from tooling.contract.fast_dataclass import dataclass
@@ -11,6 +13,9 @@ UNKNOWN = "\ufdd0"
 HIDDEN = "\ufdd1"
 _UNKNOWN_MARKS = re.compile(f"[{UNKNOWN}{HIDDEN}]")
 _NEEDS_NO_QUOTES = re.compile(r"[\w@%+=:,./~^*?\[\]{}…!-]+")
+
+# The fixed search path of commands: a program in one of these folders is the one that its bare name means.
+STANDARD_FOLDERS = frozenset(("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"))
 
 UNPARSABLE_REASON = "it cannot be parsed reliably"
 TOO_DEEP_REASON = "it is nested too deeply to be judged"
@@ -36,7 +41,8 @@ class Command:
     """One simple command; `cwd` is the folder it runs in, `stdin` its input if known.
 
     A command is trusted if the text itself defines it, or if a package manager of the project resolves it. `launcher`
-    is what users write in front of it in a rule, as `python3 -m` before a module.
+    is what users write in front of it in a rule, as `python3 -m` before a module. `root` is the folder that paths of
+    programs are shown relative to.
     """
 
     words: tuple[str, ...]
@@ -49,6 +55,7 @@ class Command:
     depth: int = 0
     is_trusted: bool = False
     launcher: tuple[str, ...] = ()
+    root: str = ""
     program: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -58,7 +65,8 @@ class Command:
     @property
     def display(self) -> str:
         """Return the command as a user would write it in a rule: program, arguments, redirections."""
-        words = [*self.launcher, self.program, *self.words[1:]] if self.words else []
+        program = program_identity(self.words[0], self.cwd, self.root) if self.words else ""
+        words = [*self.launcher, program, *self.words[1:]] if self.words else []
         targets = (f"{redirect.operator} {quote_word(redirect.target)}" for redirect in self.redirects)
         return " ".join((*map(quote_word, words), *targets))
 
@@ -130,6 +138,37 @@ def too_deep() -> Finding:
 def program_name(words: tuple[str, ...] | list[str]) -> str:
     """Return the program's name without its folder, or an empty string."""
     return words[0].rpartition("/")[2] if words else ""
+
+
+def program_identity(word: str, cwd: str, root: str) -> str:
+    """Return which program a word means: a bare name is looked up in the fixed folders, anything else is a path.
+
+    `./git` is not `git`, and `./build.sh` in a subfolder is another script than the one at the root.
+    """
+    folder, slash, name = word.rpartition("/")
+    if not slash or folder in STANDARD_FOLDERS:
+        return name
+    full = join_path(cwd, word)
+    inside = root.rstrip("/") + "/"
+    return f"./{full[len(inside) :]}" if root and full.startswith(inside) else full
+
+
+@lru_cache(maxsize=4096)
+def join_path(cwd: str, path: str) -> str:
+    """Return a path as seen from a folder, normalized; `~` is kept, and unknown stays unknown."""
+    if path.startswith(("/", "~")):
+        full = path
+    elif path.startswith(UNKNOWN) or cwd == UNKNOWN:
+        return UNKNOWN
+    else:
+        full = f"{cwd}/{path}"
+    if full.startswith("~"):
+        head, _, rest = full.partition("/")
+        inside = os.path.normpath(rest) if rest else "."
+        # Paths above the home folder are never allowed, so the root stands in for all of them.
+        return "/" if inside.startswith("..") else head if inside == "." else f"{head}/{inside}"
+    normal = os.path.normpath(full)
+    return normal[1:] if normal.startswith("//") else normal
 
 
 def is_unknown(text: str) -> bool:

@@ -44,6 +44,9 @@ _DECODERS = frozenset({"base64", "base32", "basenc", "xxd", "uudecode", "openssl
 _DECODE_OPTIONS = frozenset({"-d", "-D", "-di", "--decode", "-r", "-rp", "-p", "enc"})
 
 
+_CODED = re.compile(r"\\(?:x[0-9a-fA-F]|0?[1-7][0-7]|u[0-9a-fA-F])")
+
+
 class Output:
     """The output of a statement, as far as it is known."""
 
@@ -123,6 +126,8 @@ def known_output(words: tuple[str, ...], stdin: str | None, cwd: str) -> str | N
 def is_decoding(words: tuple[str, ...], stdin: str | None) -> bool:
     """Return whether a command decodes text."""
     program = program_name(words)
+    if program in ("echo", "printf"):
+        return any(map(_CODED.search, words[1:]))
     if program not in _DECODERS:
         return False
     is_known = stdin is not None and not is_unknown(stdin)

@@ -17,11 +17,13 @@ from tooling.safety.shell.command import (
     block,
     doubt,
     is_unknown,
+    join_path,
     program_name,
+    quote_word,
     unparsable,
 )
 from tooling.safety.shell.constant_output import is_decoding, known_output
-from tooling.safety.shell.state import Context, ShellReading, SideEffects, join_path
+from tooling.safety.shell.state import Context, ShellReading, SideEffects
 from tooling.safety.shell.tables.languages import SHELLS
 from tooling.safety.shell.tables.option_commands import COMMAND_VARIABLES
 from tooling.safety.shell.tables.wrappers import PROJECT_RUNNERS
@@ -43,10 +45,12 @@ _KEYWORDS = frozenset(
     | {"function", "{", "}", "!", "[["}
 )
 _UNSEEN_CODE_REASON = "it runs code that cannot be inspected"
+_DECODED_CODE_REASON = "it runs text that it decodes first"
 _UNSEEN_FILE_REASON = "it runs a file that it has just written, with unknown content"
 _UNSEEN_TEXT_REASON = "it runs text that is only known at run time"
 _UNSEEN_SHELL_REASON = "it starts a shell that reads its commands at run time"
 _BRACKETED = re.compile(r"\[([^\]!^])\]")
+_TOO_MANY_COMMANDS_REASON = "it runs more commands than can be judged"
 _TOO_MANY_WRAPPERS_REASON = "it is wrapped too deeply to be judged"
 
 
@@ -71,6 +75,9 @@ class NestedReader:
         """Add a command of the text; `assigned` are the assignments in front of it."""
         if command.words and context.scope.is_defined(command.words[0]):
             command = replace(command, is_trusted=True)
+        if self._reading.is_full:
+            self._reading.findings.append(doubt("too-large", _TOO_MANY_COMMANDS_REASON))
+            return
         self._reading.add_command(command)
         if not command.words:
             self._route_output(command, None if command.redirects else "", context)
@@ -88,6 +95,7 @@ class NestedReader:
             for name, values in assigned:
                 inside.scope.assign(name, values, keep_old=False)
         self._call_function(command.words, inside)
+        self._expand_alias(command, inside)
         if context.scope.effects.files:
             self._read_build_scripts(command, inside)
         self._read_nested(command, unwrap(command.words, command.stdin), inside)
@@ -95,6 +103,13 @@ class NestedReader:
             # `-delet[e]` becomes an option if a file has its name.
             plain = (_BRACKETED.sub(r"\1", word) if word[:1] == "-" else word for word in command.words)
             self.add_command(replace(command, words=tuple(plain)), context, [])
+
+    def _expand_alias(self, command: Command, context: Context) -> None:
+        """Read what an alias of the text stands for, with the words after it."""
+        text = context.scope.effects.aliases.get(command.words[0])
+        if text is not None and program_name(text.split()) != command.words[0] and len(command.words) > 1:
+            words = " ".join(map(quote_word, command.words[1:]))
+            self._read_text(ShellText(text=f"{text} {words}"), command, context)
 
     def read_command_variables(self, context: Context) -> None:
         """Read the values of variables that name a program for others to run, such as PAGER."""
@@ -118,6 +133,9 @@ class NestedReader:
             for assignment in nested.assigned:
                 name, _, value = assignment.partition("=")
                 context.scope.assign(name, (value,), keep_old=False)
+        is_interpreter = command.program in SHELLS or (bool(nested.language) and len(command.words) == 1)
+        if is_interpreter and context.piped_input is not None and context.piped_input.is_hidden:
+            self._add_unseen_code(_DECODED_CODE_REASON, command)
         is_module = nested.language == "python"
         inner = replace(
             command,
@@ -282,7 +300,10 @@ def apply_effects(command: Command, context: Context) -> None:
             for word in words[1:]:
                 scope.set_unknown(word.partition("=")[0].rstrip("+-*/"))
         case "alias":
-            scope.effects.aliases |= {word.partition("=")[0] for word in words[1:] if "=" in word}
+            for word in words[1:]:
+                name, equals, text = word.partition("=")
+                if equals:
+                    scope.effects.aliases[name] = text
         case "mkdir":
             _apply_mkdir(command, context)
         case _ if "-o" in words[1:-1]:

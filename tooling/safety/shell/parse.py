@@ -13,12 +13,50 @@ _GLUED_HASH = re.compile(r"(?<=[^\s;&|(])#")
 _BLANKS = re.compile(rb"(?:\s|\\\n)*")
 # Matched on the text, so that a fork bomb is found even where the grammar does not see a function.
 FORK_BOMB = re.compile(r"(?<!\w)(\w{1,40}|:)\s{0,4}\(\s{0,4}\)\s{0,4}\{[^}]{0,80}?\1\s{0,4}\|\s{0,4}\1\s{0,4}&")
+# The parser takes quadratic time on some broken texts, such as a thousand pipes that lead nowhere.
+_MAX_OPERATORS = 4000
+_MAX_TEXT_LENGTH = 1_000_000
+_OPERATORS = re.compile(r"[|&;(){}<>`$\n]")
+_PLAIN_HEREDOC = re.compile(r"[^'\"#`\\\n]*<<-?[ \t]*(['\"]?)(\w+)\1[^'\"#`\\\n<]*\n", re.ASCII)
 _QUOTED = frozenset({"string", "raw_string", "ansi_c_string", "translated_string", "heredoc_body", "comment"})
 
 
 def parse(text: str) -> "Node":
     """Return the syntax tree of a shell text; invalid parts are marked in it."""
     return _parser().parse(encode_source(text)).root_node
+
+
+def is_too_large(text: str) -> bool:
+    """Return whether a text has more operators than can be parsed in bounded time; whole here-documents are data."""
+    if len(text) <= _MAX_OPERATORS:
+        return False
+    return len(text) > _MAX_TEXT_LENGTH or _count_operators(text) > _MAX_OPERATORS
+
+
+def _count_operators(text: str) -> int:
+    count, at = 0, 0
+    while at < len(text):
+        heredoc = _PLAIN_HEREDOC.match(text, at)
+        end = _heredoc_end(text, heredoc) if heredoc else 0
+        if heredoc and end:
+            count += len(_OPERATORS.findall(heredoc[0]))
+        else:
+            end = text.find("\n", at) + 1 or len(text)
+            line = text[at:end]
+            if line.count("'") % 2 or line.count('"') % 2:
+                # A string may continue on the next lines, and what looks like a here-document there is none.
+                return count + len(_OPERATORS.findall(text, at))
+            count += len(_OPERATORS.findall(line))
+        at = end
+    return count
+
+
+def _heredoc_end(text: str, start: "re.Match[str]") -> int:
+    """Return the end of a here-document that contains nothing to expand, or 0."""
+    end = re.compile(rf"^\t*{start[2]}(?:\n|\Z)", re.MULTILINE).search(text, start.end())
+    if end is None or (not start[1] and re.search(r"[`$]", text[start.end() : end.start()])):
+        return 0
+    return end.end()
 
 
 def encode_source(text: str) -> bytes:

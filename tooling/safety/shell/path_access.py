@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tooling.files.sensitive_files import SENSITIVE_FILES, is_sensitive_file
-from tooling.safety.shell.command import HIDDEN, UNKNOWN, Command, display_word, is_unknown
+from tooling.safety.shell.command import HIDDEN, UNKNOWN, Command, display_word, is_unknown, join_path
 from tooling.safety.shell.programs import METADATA_ONLY, path_words
-from tooling.safety.shell.state import SideEffects, join_path
+from tooling.safety.shell.state import SideEffects
 
 SYSTEM_DIRS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt", "/nix/store", "/snap", "/home/linuxbrew")
 TEMP_DIRS = ("/tmp", "/var/tmp", "/private/tmp", "/dev/shm")

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from tooling.safety.shell.command import program_name
+from tooling.safety.shell.command import UNKNOWN, program_name
 
 
 def _word_set(text: str) -> frozenset[str]:
@@ -204,6 +204,7 @@ def _attached_value(word: str, text_options: frozenset[str], *, takes_joined: bo
         yield word[at:], word[:2] in WRITE_OPTIONS
 
 
+_MAX_ACTIONS = 100
 _EXEC_ACTIONS = ("-exec", "-execdir", "-ok", "-okdir")
 _NAMES = frozenset({"-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename"})
 _FILTERS = frozenset(
@@ -232,11 +233,13 @@ def find_commands(words: tuple[str, ...]) -> list[tuple[str, ...]]:
         return _fd_commands(words)
     commands: list[tuple[str, ...]] = []
     for at, given in enumerate(words):
+        if len(commands) >= _MAX_ACTIONS:
+            return [*commands, (UNKNOWN,)]
         word = _find_action(given) if at and words[at - 1] not in _NAMES else given
         if word in _EXEC_ACTIONS:
             end = next((index for index in range(at + 1, len(words)) if words[index] in (";", "+")), len(words))
             commands.append(_fill_placeholders(words[at + 1 : end], _result_patterns(words, at)))
-        elif word == "-delete" and "-empty" not in words[:at]:
+        elif word == "-delete" and "-empty" not in words[_branch_start(words, 1, at) : at]:
             commands.append(("rm", "-r", *_result_patterns(words, at)))
     return [command for command in commands if command]
 

@@ -18,6 +18,7 @@ from tooling.safety.shell.parse import (
     encode_source,
     has_false_comment,
     is_fork_bomb,
+    is_too_large,
     last_command,
     parse,
     skipped_text,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 _MAX_DEPTH = 40
 _MAX_CALLS = 400
 _TOO_MANY_CALLS_REASON = "it calls functions too often to be judged"
+_TOO_LONG_REASON = "it is too long to be judged"
 _TOO_MANY_COMMANDS_REASON = "it expands to more commands than can be judged"
 # Keywords that the grammar takes for programs, and parentheses that it takes for arithmetic.
 _KEYWORDS = re.compile(r"(?<![\w./-])(?:time(?:\s+-p)?|coproc|!)\s+")
@@ -84,6 +86,9 @@ class ShellReader:
     def _read_text(self, text: str, context: Context) -> None:
         if self._level >= _MAX_DEPTH:
             self.reading.findings.append(too_deep())
+            return
+        if is_too_large(text):
+            self.reading.findings.append(doubt("too-large", _TOO_LONG_REASON))
             return
         root = parse(text)
         if root.has_error or has_false_comment(text, root):
@@ -139,7 +144,7 @@ class ShellReader:
             case kind if kind in IGNORED_NODES:
                 pass
             case kind if kind in REDIRECT_NODES:
-                self._add_command((), self._redirects.read([node], context.scope), context)
+                self._add_bare(self._redirects.read([node], context.scope), context)
             case kind if kind in CONDITIONAL_NODES:
                 yield from self._sequence(node, replace(context, may_skip=True))
             case _:
@@ -182,17 +187,15 @@ class ShellReader:
             sink = context.output if is_last else Output()
             is_fed = at > 0 or first is not None
             inside = self._in_subshell(context)
-            yield (
-                part,
-                replace(
-                    inside,
-                    stdin=None if is_fed else context.stdin,
-                    piped_input=feed if is_fed else context.piped_input,
-                    has_piped_stdin=is_fed or context.has_piped_stdin,
-                    output=sink,
-                    is_parallel=True,
-                ),
+            fed = replace(
+                inside,
+                stdin=None if is_fed else context.stdin,
+                piped_input=feed if is_fed else context.piped_input,
+                has_piped_stdin=is_fed or context.has_piped_stdin,
+                output=sink,
+                is_parallel=True,
             )
+            yield part, fed
             feed = sink
 
     def _redirected(self, node: "Node", context: Context) -> "Iterator[_Task]":
@@ -211,14 +214,10 @@ class ShellReader:
         last = last_command(body)
         if last is not None and last is not body:
             # The grammar attaches a redirection to the entire list, the shell to its last command.
-            self._pending_redirects[last.id] = Redirections(
-                redirects=redirections.redirects, stdin=redirections.stdin, words=redirections.words
-            )
-            redirections = Redirections(
-                pipeline=redirections.pipeline,
-                statements=redirections.statements,
-                is_doubtful=redirections.is_doubtful,
-            )
+            redirects, words = redirections.redirects, redirections.words
+            self._pending_redirects[last.id] = Redirections(redirects=redirects, stdin=redirections.stdin, words=words)
+            pipeline, statements = redirections.pipeline, redirections.statements
+            redirections = Redirections(pipeline=pipeline, statements=statements, is_doubtful=redirections.is_doubtful)
         yield from self._redirected_body(body, redirections, context)
 
     def _redirected_body(self, body: "Node | None", redirections: Redirections, context: Context) -> "Iterator[_Task]":
@@ -228,21 +227,19 @@ class ShellReader:
         output = Output() if redirections.pipeline else context.output
         inside = replace(context, output=output)
         if body is None:
-            self._add_command((), redirections, inside)
+            self._add_bare(redirections, inside)
         elif body.type == "command":
             yield from self._command(body, inside, redirections)
         else:
             self._add_command((), Redirections(redirects=redirections.redirects), inside)
             is_fed = redirections.stdin is None and any(not part.writes for part in redirections.redirects)
-            yield (
-                body,
-                replace(
-                    inside,
-                    stdin=redirections.stdin if redirections.stdin is not None else inside.stdin,
-                    piped_input=None if redirections.stdin is not None else inside.piped_input,
-                    has_piped_stdin=is_fed or inside.has_piped_stdin,
-                ),
+            fed = replace(
+                inside,
+                stdin=redirections.stdin if redirections.stdin is not None else inside.stdin,
+                piped_input=None if redirections.stdin is not None else inside.piped_input,
+                has_piped_stdin=is_fed or inside.has_piped_stdin,
             )
+            yield body, fed
         if redirections.pipeline:
             yield from self._pipeline(redirections.pipeline, context, first=output)
         for statement in redirections.statements:
@@ -303,8 +300,14 @@ class ShellReader:
             is_cwd_certain=context.scope.is_cwd_certain,
             variables_read=reads,
             depth=self.reading.depth,
+            root=self._cwd,
         )
         self._nested.add_command(command, context, assigned or [])
+
+    def _add_bare(self, redirections: Redirections, context: Context) -> None:
+        """Add redirections without a command; `> file` is the same as `: > file`."""
+        writes = any(redirect.writes for redirect in redirections.redirects)
+        self._add_command((":",) if writes else (), redirections, context)
 
     def _call_function(self, words: tuple[str, ...], context: Context) -> None:
         """Read the body of a function where it is called, with its arguments."""
@@ -332,10 +335,8 @@ class ShellReader:
         name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
         if name is not None and body is not None:
             context.scope.functions[node_text(name)] = body
-            self._uncalled_functions[body.id] = (
-                body,
-                self._in_subshell(replace(context, is_parallel=False, may_skip=True)),
-            )
+            inside = self._in_subshell(replace(context, is_parallel=False, may_skip=True))
+            self._uncalled_functions[body.id] = (body, inside)
         for child in node.children:
             if child.type in REDIRECT_NODES:
                 yield child, context

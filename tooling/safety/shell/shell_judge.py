@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tooling.contract.action import Action, Decision, Verdict
+from tooling.contract.action import Action, Decision, Script, Verdict
 from tooling.contract.context import ExecCtx
 from tooling.safety.hidden_characters import has_control_characters, has_invisible_characters
 from tooling.safety.shell.command import (
@@ -18,6 +18,7 @@ from tooling.safety.shell.command import (
     display_word,
     doubt,
     is_unknown,
+    join_path,
     quote_word,
     too_deep,
 )
@@ -25,7 +26,8 @@ from tooling.safety.shell.path_access import PathAccess
 from tooling.safety.shell.programs import TEXT_ONLY
 from tooling.safety.shell.reader import ShellReader
 from tooling.safety.shell.rules import PATTERNS_DIR, RuleSet, base_program, load_rules, rule_texts, rule_word
-from tooling.safety.shell.state import SideEffects, join_path
+from tooling.safety.shell.script_files import script_files
+from tooling.safety.shell.state import SideEffects
 from tooling.safety.shell.tables.languages import SHELLS
 
 _NETWORK_CLIENTS = frozenset({"nc", "ncat", "netcat", "telnet", "socat", "nc.traditional", "nc.openbsd"})
@@ -41,9 +43,10 @@ _HOST = re.compile(
     r"(?:https?|ssh|git|ftp|sftp|wss?|rsync)://(?:[^/@\s]*@)?(\[[0-9a-fA-F:]+\]|[\w.-]+)|^[\w.-]+@([\w.-]+):"
 )
 _PATH_MAX = 4096
+_MAX_SCRIPTS = 50
 _SPACE = re.compile(r"\s")
 _DEV_TCP = re.compile(r"/dev/(?:tcp|udp)/([^/]+)/")
-_DELETERS = frozenset({"rm", "grm", "srm", "rimraf", "del-cli", "trash", "gio-trash"})
+_DELETERS = frozenset({"rm", "grm", "unlink", "srm", "rimraf", "del-cli", "trash", "gio-trash"})
 _ALWAYS_RECURSIVE = frozenset({"rimraf", "trash"})
 # Files that builds, tests and package managers create again.
 _BUILD_ARTIFACTS = re.compile(
@@ -88,7 +91,7 @@ class ShellJudge:
         except RecursionError:
             findings.append(too_deep())
         findings += reading.findings
-        access = PathAccess.for_roots(ctx.working_dir, *ctx.extra_dirs)
+        access = PathAccess.for_roots(ctx.working_dir, *ctx.extra_dirs, *ctx.skill_dirs)
         shown = [command.display for command in reading.commands]
         seen: set[tuple[object, ...]] = set()
         for at, command in enumerate(reading.commands):
@@ -105,7 +108,7 @@ class ShellJudge:
             findings.append(block("reverse-shell", REVERSE_SHELL_REASON))
         if not self.rules.is_complete:
             findings.append(ask("rules-missing", RULES_MISSING_REASON))
-        return _verdict(findings, reading.commands, shown)
+        return _verdict(findings, reading.commands, shown, is_lookup_changed=reading.changes_lookup)
 
     def _check_command(
         self, command: Command, shown: str, access: PathAccess, effects: SideEffects, number: int, *, chat_type: str
@@ -156,11 +159,14 @@ def _is_unclear(name: str) -> bool:
     return is_unknown(name) or not name.isascii() or any(char in name for char in "*?[")
 
 
-def _verdict(findings: list[Finding], commands: list[Command], shown: list[str]) -> Verdict:
+def _verdict(
+    findings: list[Finding], commands: list[Command], shown: list[str], *, is_lookup_changed: bool = False
+) -> Verdict:
     decision = max((finding.decision for finding in findings), default=Decision.ALLOW)
     strictest = [finding for finding in findings if finding.decision is decision]
     hosts = tuple(dict.fromkeys(host for command in commands for host in _hosts(command)))
-    is_doubtful = any(finding.is_doubt or not finding.command for finding in findings)
+    # With another PATH, or after `source`, the name of a program says nothing about what runs.
+    is_doubtful = is_lookup_changed or any(finding.is_doubt or not finding.command for finding in findings)
     modules = (replace(command, launcher=()).display for command in commands if command.launcher)
     return Verdict(
         decision=decision,
@@ -172,8 +178,16 @@ def _verdict(findings: list[Finding], commands: list[Command], shown: list[str])
         programs=tuple(dict.fromkeys(display_word(command.program) for command in commands if command.words)),
         targets=tuple(dict.fromkeys(display_word(r.target) for command in commands for r in command.redirects)),
         hosts=hosts,
+        scripts=tuple(_scripts(commands, shown)),
         is_only_network=bool(hosts) and bool(findings) and all(finding.category == "network" for finding in findings),
     )
+
+
+def _scripts(commands: list[Command], shown: list[str]) -> Iterator[Script]:
+    for command, text in zip(commands[:_MAX_SCRIPTS], shown, strict=False):
+        for path in script_files(command):
+            if path.startswith("/"):
+                yield Script(command=text, path=Path(path))
 
 
 def _hosts(command: Command) -> Iterator[str]:

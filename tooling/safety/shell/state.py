@@ -3,12 +3,11 @@
 import os.path
 from collections.abc import Sequence
 from dataclasses import field
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from tooling.contract.fast_dataclass import dataclass
-from tooling.safety.shell.command import UNKNOWN, Command, Finding, is_unknown
+from tooling.safety.shell.command import UNKNOWN, Command, Finding, is_unknown, join_path
 from tooling.safety.shell.constant_output import Output
 
 if TYPE_CHECKING:
@@ -19,6 +18,9 @@ Values: TypeAlias = tuple[str, ...]
 _MAX_SUBSHELL_DEPTH = 200
 _MAX_VALUE_LENGTH = 16_384
 _MAX_DIR_STACK = 20
+_MAX_FOLDER_LENGTH = 1024
+_MAX_COMMANDS = 10_000
+_LOOKUP_BUILTINS = frozenset({"source", ".", "hash", "enable"})
 
 
 @dataclass(slots=True)
@@ -30,7 +32,7 @@ class SideEffects:
 
     files: dict[str, str | None] = field(default_factory=dict)
     created_at: dict[str, int] = field(default_factory=dict)
-    aliases: set[str] = field(default_factory=set)
+    aliases: dict[str, str] = field(default_factory=dict)
     command_count: int = 0
 
     def add_path(self, path: str) -> None:
@@ -55,6 +57,17 @@ class ShellReading:
     findings: list[Finding] = field(default_factory=list)
     effects: SideEffects = field(default_factory=SideEffects)
     depth: int = 0
+
+    @property
+    def changes_lookup(self) -> bool:
+        """Whether the text changes which program a name means."""
+        has_path = any(assignment.startswith(("PATH=", "BASH_CMDS")) for assignment in self.assigned)
+        return has_path or any(command.program in _LOOKUP_BUILTINS for command in self.commands)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there are more commands than can be judged in bounded time."""
+        return len(self.commands) >= _MAX_COMMANDS
 
     def add_command(self, command: Command) -> None:
         self.commands.append(command)
@@ -157,7 +170,7 @@ class Scope:
     def change_dir(self, target: str) -> None:
         """Change the current folder like `cd`; it becomes uncertain if the target does not exist."""
         self.previous_dirs = (*self.previous_dirs[-_MAX_DIR_STACK:], self.cwd)
-        self.cwd = join_path(self.cwd, target)
+        self.cwd = join_path(self.cwd, target) if len(self.cwd) <= _MAX_FOLDER_LENGTH else UNKNOWN
         exists = is_unknown(self.cwd) or self.cwd in self.effects.created_at or _is_dir(self.cwd)
         self.is_cwd_certain = self.is_cwd_certain and exists
 
@@ -183,24 +196,6 @@ class Context:
     def input(self) -> str | None:
         """Return the text on standard input, if known."""
         return self.piped_input.text if self.piped_input is not None else self.stdin
-
-
-@lru_cache(maxsize=4096)
-def join_path(cwd: str, path: str) -> str:
-    """Return a path as seen from a folder, normalized; `~` is kept, and unknown stays unknown."""
-    if path.startswith(("/", "~")):
-        full = path
-    elif path.startswith(UNKNOWN) or cwd == UNKNOWN:
-        return UNKNOWN
-    else:
-        full = f"{cwd}/{path}"
-    if full.startswith("~"):
-        head, _, rest = full.partition("/")
-        inside = os.path.normpath(rest) if rest else "."
-        # Paths above the home folder are never allowed, so the root stands in for all of them.
-        return "/" if inside.startswith("..") else head if inside == "." else f"{head}/{inside}"
-    normal = os.path.normpath(full)
-    return normal[1:] if normal.startswith("//") else normal
 
 
 def _is_dir(path: str) -> bool:

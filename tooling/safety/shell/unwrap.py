@@ -32,7 +32,7 @@ _SHELL_VALUES = ("--rcfile", "--init-file", "-O", "+O")
 _GIT_VALUES = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env"})
 _CMAKE = {"rm": ("rm",), "remove": ("rm",), "remove_directory": ("rm", "-r"), "env": ("env",), "time": ("time",)}
 _SPECIAL = frozenset(
-    {"eval", "trap", "alias", "find", "gfind", "bfs", "fd", "fdfind", "xargs", "git", "cmake", "source", "."}
+    {"eval", "trap", "alias", "history", "find", "gfind", "bfs", "fd", "fdfind", "xargs", "git", "cmake", "source", "."}
 )
 _OPTION_PROGRAMS = frozenset(key.partition(" ")[0] for key in SHELL_TEXT_OPTIONS)
 RUNNERS = frozenset(
@@ -83,6 +83,9 @@ def _read_special(program: str, words: tuple[str, ...], stdin: str | None, neste
             nested.texts.append(ShellText(text=words[1], is_same_shell=True, is_deferred=True))
         case "trap" if words[1] == "--" and len(words) > 2:
             nested.texts.append(ShellText(text=words[2], is_same_shell=True, is_deferred=True))
+        case "history" if "-s" in words:
+            # `fc -s` runs it later.
+            nested.texts.append(ShellText(text=" ".join(words[words.index("-s") + 1 :])))
         case "alias":
             nested.texts += [ShellText(text=word.partition("=")[2]) for word in words[1:] if "=" in word]
         case "find" | "gfind" | "bfs" | "fd" | "fdfind":
@@ -333,10 +336,15 @@ def _read_interpreter(
         else:
             script = word
             break
+    if language == "editor":
+        nested.codes += [Code(language=scanned, text=word[1:]) for word in words[at + 1 :] if word.startswith("+")]
+        nested.codes += [Code(language=scanned, text=text) for text in _option_values(words[at:], options)]
     plain = words[at:] if language in CODE_FIRST else words[at + 1 :]
     if language in CODE_FIRST or language in CODE_ALSO:
         if not has_code or language in CODE_ALSO:
-            nested.codes += [Code(language=scanned, text=text) for text in plain[: None if language == "timeit" else 1]]
+            nested.codes += [
+                Code(language=scanned, text=text) for text in plain[: 1 if language not in CODE_ALSO else None]
+            ]
         if language == "sql" and stdin is not None:
             nested.codes.append(Code(language=scanned, text=stdin))
     elif language == "editor":

@@ -84,6 +84,10 @@ class WordReader:
             self._collect(node, scope, pieces)
         choices: list[list[_Piece]] = [[]]
         for values, kind in pieces:
+            if len(values) == 1:
+                for choice in choices:
+                    choice.append((values, kind))
+                continue
             choices = [[*choice, ((value,), kind)] for choice in choices for value in values]
             if len(choices) > MAX_FIELDS:
                 self.problems.add(_TOO_MANY_WORDS_REASON)
@@ -387,5 +391,9 @@ def command_lines(groups: "list[list[Node]]", scope: Scope, words: WordReader) -
         if len(lines) * len(choices) > _MAX_LINES:
             is_complete = False
             choices = [[field for choice in choices for field in choice]]
-        lines = [[*line, *choice] for line in lines for choice in choices]
+        if len(choices) == 1:
+            for line in lines:
+                line += choices[0]
+        else:
+            lines = [[*line, *choice] for line in lines for choice in choices]
     return lines, is_complete

@@ -1,6 +1,7 @@
 """Requests, responses and faults of the web client, as plain values."""
 
 import json
+import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import field
 from typing import Literal, TypeAlias
@@ -52,7 +53,8 @@ class WebRequest:
 
     `is_trusted` marks an endpoint that the user configured: it may be on loopback or in a private network if its
     address says so, its redirects must stay on its origin, and its responses are not cached. Limits that are None come
-    from the settings. Without `use_cache` the server is always contacted; the new response is still cached.
+    from the settings. Without `use_cache` the server is always contacted; the new response is still cached. Only a
+    request that writes sends its `idempotency_key`.
     """
 
     url: str
@@ -64,6 +66,7 @@ class WebRequest:
     max_bytes: int | None = None
     gate: RedirectGate | None = None
     use_cache: bool = True
+    idempotency_key: str = field(default_factory=lambda: secrets.token_hex(16), compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from tooling.web.addresses.url_check import AddressRefused, HostUnknown, Resolve
 from tooling.web.http.body import BodyReader
 from tooling.web.http.httpx_import import httpx
 from tooling.web.http.messages import WebFault, WebResponse
-from tooling.web.network_attempt import NetworkAttempt
+from tooling.web.network_attempt import NetworkAttempt, OnAttempt
 from tooling.web.settings import WebSettings
 
 # Import these now: the first connection would import them and block the event loop.
@@ -153,7 +153,7 @@ class RawHttpClient:
         *,
         resolver: Resolver | None,
         tls: Callable[[], ssl.SSLContext],
-        on_attempt: Callable[[NetworkAttempt], None] | None = None,
+        on_attempt: OnAttempt | None = None,
     ) -> None:
         self._settings = settings
         self._resolver = resolver

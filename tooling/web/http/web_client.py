@@ -14,7 +14,7 @@ from tooling.web.http.messages import WebFault, WebRequest, WebResponse
 from tooling.web.http.page_cache import CacheEntry, DiskCache
 from tooling.web.http.politeness import HostThrottle, Robots
 from tooling.web.http.transport import RawHttpClient
-from tooling.web.network_attempt import NetworkAttempt
+from tooling.web.network_attempt import OnAttempt
 from tooling.web.settings import WebSettings
 
 
@@ -96,7 +96,7 @@ class WebClient:
         *,
         resolver: Resolver | None = None,
         tls: Callable[[], ssl.SSLContext] = httpx.create_ssl_context,
-        on_attempt: Callable[[NetworkAttempt], None] | None = None,
+        on_attempt: OnAttempt | None = None,
     ) -> None:
         self._settings = settings
         self._http = RawHttpClient(settings, resolver=resolver, tls=tls, on_attempt=on_attempt)
@@ -182,6 +182,9 @@ class WebClient:
         headers = self._http.with_default_headers(
             {**hop.headers, **(entry.metadata.conditional_headers if entry else {})}
         )
+        if hop.method != "GET":
+            # The same for every try, so that a server can tell a repetition from a second request.
+            headers = {"Idempotency-Key": request.idempotency_key, **headers}
         async with AsyncExitStack() as stack:
             with deadline.paused():
                 await stack.enter_async_context(self._throttle.slot(hop.target.host))

@@ -13,7 +13,7 @@ from tooling.web.http.messages import WebFault, WebResponse
 
 SearchFaultKind: TypeAlias = (
     messages.FaultKind
-    | Literal["bad_request", "auth", "quota", "wrong_address", "no_json", "rate_limit", "engines", "server"]
+    | Literal["bad_request", "auth", "quota", "wrong_address", "no_json", "rate_limit", "engines", "server", "plugin"]
 )
 _DETAIL_CHARS = 200
 RETRY_WAIT_S = 1.0
@@ -56,6 +56,7 @@ FAULTS: Mapping[SearchFaultKind, SearchFaultRow] = {
     "quota": SearchFaultRow(sentence="the account has no credit left"),
     "wrong_address": SearchFaultRow(sentence="there is no search endpoint at its address"),
     "no_json": SearchFaultRow(sentence="JSON is disabled; add json to search.formats in its settings.yml"),
+    "plugin": SearchFaultRow(sentence="its plugin failed"),
     "rate_limit": SearchFaultRow(is_retryable=True, sentence="its rate limit is reached"),
     "engines": SearchFaultRow(sentence="none of its engines responded"),
     "server": SearchFaultRow(is_retryable=True, sentence="it had an internal error"),

@@ -2,8 +2,9 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
+from functools import partial
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -14,8 +15,8 @@ from tooling.web.http.messages import WebFault, WebRequest, WebResponse
 from tooling.web.page import wrap_untrusted
 from tooling.web.search.errors import SearchFault, from_web_fault
 from tooling.web.search.providers import PROVIDERS, configured_providers, setup_hint
-from tooling.web.search.types import ProviderAccess, ProviderReply, SearchHit, SearchQuery
-from tooling.web.settings import SearchProvider, WebSettings
+from tooling.web.search.types import ProviderAccess, ProviderReply, SearchHit, SearchQuery, build_hit
+from tooling.web.settings import SearchFunction, SearchProvider, WebSettings
 
 if TYPE_CHECKING:
     from tooling.web.http.web_client import WebClient
@@ -65,6 +66,7 @@ def _merge_duplicates(first: SearchHit, second: SearchHit) -> SearchHit:
 
 Send = Callable[[WebRequest], Awaitable[WebResponse]]
 _MAX_BYTES = 2_000_000
+_FUNCTION_TIMEOUT_S = 30.0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -72,8 +74,8 @@ class SearchResults:
     """Merged hits, the providers that answered, the message of each that failed, and the total cost."""
 
     hits: tuple[SearchHit, ...] = ()
-    answered: list[SearchProvider] = field(default_factory=list)
-    failed: dict[SearchProvider, str] = field(default_factory=dict)
+    answered: list[str] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
     cost_usd: float = 0.0
 
 
@@ -87,15 +89,18 @@ class WebSearch:
     async def run(self, query: SearchQuery) -> SearchResults:
         """Query providers until `search_fanout` of them have results, or none is left."""
         results = SearchResults()
-        providers = configured_providers(self._settings)
+        functions = {name: partial(self._call, search) for name, search in self._settings.search_functions.items()}
+        providers: Mapping[str, Callable[[SearchQuery], Awaitable[ProviderReply]]] = functions | {
+            name: partial(self._query, name, access) for name, access in configured_providers(self._settings).items()
+        }
         queue = deque(providers.items())
-        replies: dict[SearchProvider, ProviderReply] = {}
+        replies: dict[str, ProviderReply] = {}
 
         async def query_until_hit() -> None:
             while queue:
-                name, access = queue.popleft()
+                name, ask = queue.popleft()
                 try:
-                    reply = await self._query(name, access, query)
+                    reply = await ask(query)
                 except SearchFault as fault:
                     results.failed[name] = str(fault)
                     continue
@@ -110,6 +115,16 @@ class WebSearch:
         results.hits = merge_hits([(name, replies[name].hits) for name in results.answered], query.count)
         results.cost_usd = sum(reply.cost_usd for reply in replies.values())
         return results
+
+    async def _call(self, search: SearchFunction, query: SearchQuery) -> ProviderReply:
+        """Ask the search function of a plugin; whatever it raises, the next one is asked."""
+        try:
+            async with asyncio.timeout(self._settings.search_timeout_s or _FUNCTION_TIMEOUT_S):
+                found = await search(query.text, query.count)
+            hits = [build_hit(title=hit.title, url=hit.url, snippet=hit.snippet, date=hit.date) for hit in found]
+        except Exception as error:
+            raise SearchFault("plugin", f"{type(error).__name__}: {error}") from error
+        return ProviderReply(hits=tuple(hit for hit in hits if hit))
 
     async def _query(self, name: SearchProvider, access: ProviderAccess, query: SearchQuery) -> ProviderReply:
         """Query one provider; retry once if the fault may be temporary."""
@@ -144,7 +159,7 @@ def format_for_model(results: SearchResults) -> str:
     return "\n".join((text, *(f"[{failure(name, why)}]" for name, why in results.failed.items())))
 
 
-def failure(name: SearchProvider, why: str) -> str:
+def failure(name: str, why: str) -> str:
     """Return the line for a provider that failed."""
     return f"{name} failed: {why}"
 
@@ -165,7 +180,7 @@ async def search(
     query: SearchQuery, settings: WebSettings, open_client: "Callable[[], Awaitable[WebClient]]"
 ) -> ToolResult:
     """Search with the configured providers; no results are a result, no working provider is an error."""
-    if not configured_providers(settings):
+    if not (configured_providers(settings) or settings.search_functions):
         raise ToolError(f"{NO_PROVIDER} The user can set {setup_hint(settings.search_order)}.")
     client = await open_client()
     results = await WebSearch(settings, client.send).run(query)

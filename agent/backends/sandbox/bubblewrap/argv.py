@@ -21,7 +21,7 @@ _NAMESPACES = (
 )
 # The starter, in the sandbox and here.
 STARTER = Path("/.windlass/starter.py")
-_STARTER_SOURCE = Path(__file__).with_name("starter_main.py")
+STARTER_SOURCE = Path(__file__).with_name("starter_main.py")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ def bwrap_argv(policy: SandboxPolicy, argv: Sequence[str], *, program: Path, fds
     words += ["--die-with-parent", "--new-session", "--cap-drop", "ALL"]
     words += _system_mounts(policy, fds)
     words += _mounts(policy)
-    words += ["--ro-bind", str(_STARTER_SOURCE), str(STARTER)]
+    words += ["--ro-bind", str(STARTER_SOURCE), str(STARTER)]
     if policy.proxy_dir is not None:
         words += ["--ro-bind", str(policy.proxy_dir), str(PROXY_SOCKET.parent)]
     elif policy.proxy_socket is not None:
@@ -71,6 +71,9 @@ def _system_mounts(policy: SandboxPolicy, fds: BwrapFds) -> Iterator[str]:
     for file, fd in zip(policy.generated_files, fds.generated_files, strict=True):
         yield from ("--perms", "0444", "--file", str(fd), str(file.path))
     yield from ("--proc", "/proc", "--dev", "/dev")
+    # Of the whole machine, and readable for its owner.
+    for path in policy.machine_files:
+        yield from ("--ro-bind", "/dev/null", str(path))
     yield from _tmpfs(SHARED_MEMORY, min(SHARED_MEMORY_BYTES, policy.limits.scratch_bytes))
 
 
@@ -81,6 +84,10 @@ def _mounts(policy: SandboxPolicy) -> Iterator[str]:
     mounts += [(path, _bind("--ro-bind", path)) for path in policy.toolchains]
     mounts += [(path, _bind("--bind", path)) for path in (*policy.writable, *policy.pinned)]
     mounts += [(path, _bind("--ro-bind", path)) for path in policy.protected]
+    # Below a writable folder, the home folder of the sandbox is there instead of the user's.
+    is_shown = policy.home in policy.writable
+    homes = [("--ro-bind", path) for path in policy.frozen] + [("--bind", path) for path in policy.thawed]
+    mounts += [(path, _bind(how, path)) for how, path in homes if is_shown or not path.is_relative_to(policy.home)]
     mounts += [(path, _empty_folder(path)) for path in policy.hidden_folders]
     mounts += [(path, ("--ro-bind", "/dev/null", str(path))) for path in policy.hidden_files]
     mounts += [(path, _bind("--ro-bind", path)) for path in policy.outputs]

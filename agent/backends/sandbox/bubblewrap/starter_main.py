@@ -106,10 +106,11 @@ def run_command(channel: socket.socket) -> "NoReturn":
             os._exit(0)
         # From here on, killing this process ends the command; before, the next one would run it.
         channel.send(TAKEN)
-        argv, env, cwd = marshal.loads(os.pread(fds[0], os.fstat(fds[0]).st_size, 0))
+        argv, env, cwd, has_input = marshal.loads(os.pread(fds[0], os.fstat(fds[0]).st_size, 0))
         os.setsid()
         os.chdir(cwd)
-        os.dup2(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC), 0)
+        source = fds.pop(1) if has_input else os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+        os.dup2(source, 0)
         os.dup2(fds[1], 1)
         os.dup2(fds[-1], 2)
         for number in (signal.SIGPIPE, signal.SIGXFSZ):
@@ -136,7 +137,7 @@ def execute(argv: list[str], env: dict[str, str]) -> "NoReturn":
 def receive_fds(source: socket.socket) -> list[int]:
     """Return the file descriptors of the next message, none at the end; no command inherits them."""
     # `socket.recv_fds` ignores its flags in Python 3.11.
-    _, ancillary, _, _ = source.recvmsg(MESSAGE_BYTES, socket.CMSG_SPACE(3 * _FD_BYTES), socket.MSG_CMSG_CLOEXEC)
+    _, ancillary, _, _ = source.recvmsg(MESSAGE_BYTES, socket.CMSG_SPACE(4 * _FD_BYTES), socket.MSG_CMSG_CLOEXEC)
     return [fd for _, _, data in ancillary for fd in memoryview(data).cast("i")]
 
 

@@ -16,7 +16,8 @@ _CREDENTIALS = struct.Struct("3i")
 _SIGNAL_EXIT_BASE = 128
 # The exit code of a command whose worker was killed.
 KILLED = _SIGNAL_EXIT_BASE + signal.SIGKILL
-_MAX_KILLS = 100
+# Then the whole sandbox is ended, which the kernel does at once.
+_KILL_S = 2.0
 _POLL_S = 0.02
 
 
@@ -55,10 +56,10 @@ class Worker:
         self.taken, self.exited, self.empty = (self._loop.create_future() for _ in range(3))
         self.exit_code, self.error = KILLED, None
 
-    def run(self, request: int, outputs: Sequence[int]) -> None:
-        """Start the command that a file describes; it writes to these pipes."""
+    def run(self, request: int, streams: Sequence[int]) -> None:
+        """Start the command that a file describes; it reads from and writes to these pipes."""
         try:
-            socket.send_fds(self._channel, [RUN], [request, *outputs])
+            socket.send_fds(self._channel, [RUN], [request, *streams])
         except OSError:
             self._lose()
 
@@ -76,10 +77,12 @@ class Worker:
 
     async def kill(self) -> bool:
         """Kill all processes of the command; return whether the worker says that none is left."""
-        await asyncio.wait({self.taken}, timeout=_MAX_KILLS * _POLL_S)
+        # By the clock, not by the number of tries: on a busy machine each takes far longer.
+        deadline = self._loop.time() + _KILL_S
+        await asyncio.wait({self.taken}, timeout=_KILL_S)
         if not self.taken.done():
             return False
-        for _ in range(_MAX_KILLS):
+        while self._loop.time() < deadline:
             if self.empty.done() or self._pid is None:
                 break
             kill_descendants(self._pid)

@@ -6,10 +6,11 @@ import marshal
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Protocol
 
 from agent.backends.process.output_capture import OutputCollector
 from agent.backends.process.output_pipes import OutputPipes
-from agent.backends.sandbox.bubblewrap.sandboxed_process import COULD_NOT_START, Memfd, SandboxedProcess
+from agent.backends.sandbox.bubblewrap.sandboxed_process import COULD_NOT_START, Memfd
 from agent.backends.sandbox.bubblewrap.worker import Worker
 from agent.backends.sandbox.bubblewrap.world_command import WorldCommand
 from agent.backends.sandbox.process_limits import WorkerLimits
@@ -22,13 +23,30 @@ _RELAY_OUTPUT_BYTES = 4096
 _DRAIN_S = 0.2
 
 
+class WorldProcess(Protocol):
+    """The first process of a world; all others end with it."""
+
+    @property
+    def exited(self) -> "asyncio.Future[None]":
+        """A future that is done when it has ended."""
+        ...
+
+    async def finish(self, *, in_doubt: bool) -> int:
+        """Wait for its end, with `in_doubt` kill it, and return its exit code. Raises OSError if it never started."""
+        ...
+
+    def close_now(self) -> None:
+        """Kill everything and release all resources, without waiting for the event loop."""
+        ...
+
+
 class World:
     """A started sandbox; its first process forks a worker for every command that runs at the same time."""
 
     def __init__(
         self,
         policy: SandboxPolicy,
-        start: Callable[[int], SandboxedProcess],
+        start: Callable[[int], WorldProcess],
         make_limits: Callable[[], WorkerLimits],
     ) -> None:
         self.policy = policy
@@ -72,15 +90,17 @@ class World:
         cwd: Path,
         sinks: Sequence[OutputCollector],
         *,
+        stdin: int | None = None,
         keeps_processes: bool = False,
         wait_for: "asyncio.Future[None] | None" = None,
     ) -> WorldCommand:
         """Start a command. Raises OSError."""
-        request = Memfd(marshal.dumps((list(argv), dict(env), str(cwd))))
+        request = Memfd(marshal.dumps((list(argv), dict(env), str(cwd), stdin is not None)))
         return WorldCommand(
             self._take_worker(),
             request,
             sinks,
+            stdin=stdin,
             keeps_processes=keeps_processes,
             wait_for=wait_for,
             on_end=self._end_command,
@@ -100,10 +120,12 @@ class World:
 
     async def stop(self) -> None:
         """End all processes, and wait for their end."""
-        await self._end(in_doubt=True)
-        if self._tasks:
-            await asyncio.wait(self._tasks)
-        self.close()
+        try:
+            await self._end(in_doubt=True)
+            if self._tasks:
+                await asyncio.wait(self._tasks)
+        finally:
+            self.close()
 
     def close(self) -> None:
         """End all processes at once; can be called without the event loop."""

@@ -26,6 +26,7 @@ class WorldCommand:
         request: Memfd,
         sinks: Sequence[OutputCollector],
         *,
+        stdin: int | None = None,
         keeps_processes: bool,
         wait_for: "asyncio.Future[None] | None",
         on_end: Callable[["WorldCommand"], "asyncio.Future[None]"],
@@ -40,6 +41,8 @@ class WorldCommand:
         self._wait_for = wait_for
         pipes = [os.pipe2(os.O_CLOEXEC) for _ in sinks]
         self._outputs = [write for _, write in pipes]
+        # A copy: the command may start only when the caller has closed its own.
+        self._inputs = [] if stdin is None else [os.dup(stdin)]
         self.pipes = OutputPipes([read for read, _ in pipes], sinks)
         for future in (worker.ready, wait_for):
             if future is not None and not future.done():
@@ -70,7 +73,7 @@ class WorldCommand:
             if not in_doubt:
                 await self._wait_for_output()
         finally:
-            self._close_outputs()
+            self._close_ends()
             # Killing continues even if this call is cancelled.
             await asyncio.shield(self._on_end(self))
         if self.worker.error is not None:
@@ -93,11 +96,11 @@ class WorldCommand:
         is_waiting = any(future is not None and not future.done() for future in (self.worker.ready, self._wait_for))
         if is_waiting or self.worker.is_lost or self._request is None or not self._outputs:
             return
-        self.worker.run(self._request.fd, self._outputs)
+        self.worker.run(self._request.fd, [*self._inputs, *self._outputs])
         self._request = None
-        self._close_outputs()
+        self._close_ends()
 
-    def _close_outputs(self) -> None:
-        outputs, self._outputs = self._outputs, []
-        for output in outputs:
-            os.close(output)
+    def _close_ends(self) -> None:
+        ends, self._inputs, self._outputs = [*self._inputs, *self._outputs], [], []
+        for end in ends:
+            os.close(end)

@@ -1,5 +1,6 @@
 """Configuration of a repository: read as git reads it, and reduced to what makes git run nothing."""
 
+import contextlib
 import os
 import re
 import shutil
@@ -70,7 +71,7 @@ def parse_entries(text: bytes) -> list[Entry] | None:
     return [(key, value if separator else None) for key, separator, value in lines]
 
 
-def included_paths(config: Path) -> Iterator[Path]:
+def included_paths(config: Path, home: Path) -> Iterator[Path]:
     """Yield the files that a configuration includes, and its folder of hooks."""
     pending, seen = [config], {config}
     while pending:
@@ -80,15 +81,37 @@ def included_paths(config: Path) -> Iterator[Path]:
             continue
         for key, value in parse_entries(text) or ():
             is_include = key.startswith(("include.", "includeif.")) and key.endswith(".path")
-            if not value or not (is_include or key == "core.hookspath") or value.startswith("~"):
+            if not value or not (is_include or key == "core.hookspath"):
                 continue
             # An included path is relative to the file, hooks are relative to the work tree.
             base = path.parent if is_include else config.parent.parent
-            target = Path(os.path.normpath(base / value))
+            named = home / value.removeprefix("~/") if value.startswith("~/") else base / value
+            target = Path(os.path.normpath(named))
+            with contextlib.suppress(OSError, RuntimeError):
+                # The folder may be known under another name.
+                target = target.parent.resolve() / target.name
             if target not in seen:
                 seen.add(target)
                 pending += [target] if is_include else []
                 yield target
+
+
+def hooks_folder_of_user(home: Path) -> str:
+    """Return the folder in each repository from which the user's own configuration takes hooks; empty without one."""
+    found = ""
+    for path in (home / ".config/git/config", home / ".gitconfig"):
+        text = _read_own(path)
+        if _NAMES_PATHS[1] in text.lower():
+            found = next((value or "" for key, value in parse_entries(text) or () if key == "core.hookspath"), found)
+    return "" if found.startswith(("/", "~")) or ".." in found else os.path.normpath(found) if found else ""
+
+
+def _read_own(path: Path) -> bytes:
+    """Return a file of the user, who may have linked it."""
+    try:
+        return path.read_bytes() if path.is_file() else b""
+    except OSError:
+        return b""
 
 
 def without_programs(entries: Iterable[Entry], trusted: Collection[Entry]) -> tuple[list[Entry], list[str]]:

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import secrets
 import stat
 from collections.abc import Collection, Iterable, Iterator
@@ -9,13 +10,15 @@ from pathlib import Path
 
 from agent.backends.sandbox.git.config_entries import (
     MAX_CONFIG_BYTES,
+    hooks_folder_of_user,
     included_paths,
     parse_entries,
     render_entries,
     without_programs,
 )
-from agent.backends.sandbox.git.protection import STORE_CODE, WORKTREE_CODE
+from agent.backends.sandbox.git.protection import REBASE_STEPS, STORE_CODE, WORKTREE_CODE
 from agent.backends.sandbox.git.repositories import (
+    deep_candidates,
     find_repositories,
     has_type,
     linked_worktrees,
@@ -27,6 +30,8 @@ from tooling.files.openat2 import open_beneath
 _HOOKS = "hooks"
 _CONFIG_NAMES = ("config", "config.worktree")
 _MAX_HOOKS = 200
+_REBASE_STEPS_NAME = Path(REBASE_STEPS).name
+_RUNS_COMMAND = re.compile(rb"\s*(exec|x)\b")
 _BLOCKED = ".blocked"
 # Git runs no hook with such a name.
 _INACTIVE = (".sample", _BLOCKED)
@@ -42,22 +47,31 @@ class GitGuard:
     Paths in `mounted` are left alone: commands cannot change them, only the user can.
     """
 
-    def __init__(self, roots: Iterable[Path], stores: Iterable[Path], mounted: Collection[Path]) -> None:
+    def __init__(
+        self,
+        roots: Iterable[Path],
+        stores: Iterable[Path],
+        mounted: Collection[Path],
+        home: Path = Path("/nonexistent"),
+    ) -> None:
         self._roots = tuple(roots)
+        self._hooks = hooks_folder_of_user(home)
+        self.is_complete = True
         self._mounted = frozenset(mounted)
         known = tuple(stores)
-        named = [path for store in known for path in included_paths(store / "config")]
+        named = [path for store in known for path in included_paths(store / "config", home)]
         # Files and folders of hooks that the user's own configuration names, wherever they are in the workspace.
         self._included = tuple(path for path in named if any(path.is_relative_to(root) for root in self._roots))
         self._configs = {path for path in self._included if not path.is_dir()}
         self._before = {path: read_small(path, MAX_CONFIG_BYTES) for path in self._code_files(known)}
         self._seen = {path: _signature(path) for path in self._before}
 
-    def check(self) -> list[str]:
-        """Remove what would make git run programs, and return what was removed."""
+    def check(self, *, is_deep: bool = False) -> list[str]:
+        """Remove what would make git run programs, and return what was removed; a deep check looks into all folders."""
         found: list[str] = []
+        self.is_complete = not is_deep or all(deep_candidates(root)[1] for root in self._roots)
         for root in self._roots:
-            for path in self._code_files(_stores_below(root)):
+            for path in self._code_files(_stores_below(root, is_deep=is_deep)):
                 if path.is_relative_to(root) and self._seen.get(path) != _signature(path):
                     with contextlib.suppress(OSError):
                         found += [f"{path.relative_to(root)}: {what}" for what in self._clean(root, path)]
@@ -67,7 +81,7 @@ class GitGuard:
     def _code_files(self, stores: Iterable[Path]) -> Iterator[Path]:
         """Yield what git reads as configuration or runs, except for what commands cannot change."""
         for store in stores:
-            for path in _code_files(store):
+            for path in (*_code_files(store), *(_active_hooks(store.parent / self._hooks) if self._hooks else ())):
                 if not self._mounted & {path, path.parent, *path.parents[1:2]}:
                     yield path
         for path in self._included:
@@ -81,24 +95,30 @@ class GitGuard:
                 # Git would follow a link; the target can change at any time.
                 os.rename(path.name, path.name + _BLOCKED, src_dir_fd=folder, dst_dir_fd=folder)
                 yield "was no ordinary file, disabled"
+            elif path.name == _REBASE_STEPS_NAME:
+                yield from _clean_rebase(folder, path, before or b"")
             elif path.name in _CONFIG_NAMES or path in self._configs:
                 yield from _clean_config(root, path, folder, before or b"")
             elif before is not None:
                 _replace(folder, path.name, before)
                 yield "restored"
-            elif path.parent.name == _HOOKS or path.parent in self._included:
+            elif path.parent.name == _HOOKS or path.parent in self._included or self._is_hook_of_user(path):
                 os.rename(path.name, path.name + _BLOCKED, src_dir_fd=folder, dst_dir_fd=folder)
                 yield f"new hook, renamed to {path.name}{_BLOCKED}"
             elif path.name == "commondir" and not _names_own_repository(path):
                 os.unlink(path.name, dir_fd=folder)
                 yield "removed"
 
+    def _is_hook_of_user(self, path: Path) -> bool:
+        return bool(self._hooks) and path.parent.parts[-len(Path(self._hooks).parts) :] == Path(self._hooks).parts
 
-def _stores_below(root: Path) -> Iterator[Path]:
+
+def _stores_below(root: Path, *, is_deep: bool) -> Iterator[Path]:
     """Yield all repositories, with those that the index of one takes for submodules."""
     pending, seen = [root], set[Path]()
     while pending:
-        for repository in find_repositories(pending.pop()):
+        folder = pending.pop()
+        for repository in find_repositories(folder, is_deep=is_deep and folder == root):
             for store in repository.stores:
                 if store in seen:
                     continue
@@ -113,7 +133,7 @@ def _code_files(store: Path) -> Iterator[Path]:
     """Yield the paths of a repository that git reads as configuration or runs, if they exist."""
     folders = ((store, STORE_CODE), *((tree, WORKTREE_CODE) for tree in linked_worktrees(store)))
     for folder, names in folders:
-        for name in names:
+        for name in (*names, REBASE_STEPS):
             path = folder / name
             if name == _HOOKS and has_type(path, stat.S_ISDIR):
                 yield from _active_hooks(path)
@@ -140,6 +160,15 @@ def _clean_config(root: Path, path: Path, folder: int, before: bytes) -> Iterato
     if entries is None or removed:
         _replace(folder, path.name, render_entries(kept))
         yield f"removed {', '.join(dict.fromkeys(removed))}" if entries is not None else "was not readable, emptied"
+
+
+def _clean_rebase(folder: int, path: Path, before: bytes) -> Iterator[str]:
+    """Remove the steps of a rebase that run commands, except for those from before the first command."""
+    lines = read_small(path, MAX_CONFIG_BYTES).splitlines(keepends=True)
+    kept = [line for line in lines if not _RUNS_COMMAND.match(line) or line in before.splitlines(keepends=True)]
+    if kept != lines:
+        _replace(folder, path.name, b"".join(kept))
+        yield f"removed {len(lines) - len(kept)} commands of a rebase"
 
 
 def _is_inside(root: Path, folder: Path, path: str) -> bool:

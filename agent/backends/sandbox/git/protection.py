@@ -5,13 +5,15 @@ import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from agent.backends.sandbox.git.config_entries import included_paths
+from agent.backends.sandbox.git.config_entries import hooks_folder_of_user, included_paths
 from agent.backends.sandbox.git.repositories import find_repositories, has_type, linked_worktrees, submodule_paths
 from tooling.contract.fast_dataclass import dataclass
 
 # What git reads in a repository, and in the part of it that belongs to a linked worktree.
 STORE_CODE = ("config", "config.worktree", "commondir", "hooks")
 WORKTREE_CODE = ("commondir", "gitdir", "config.worktree")
+# The steps of a rebase in progress, which may run commands. Git itself changes it, so it cannot be protected.
+REBASE_STEPS = "rebase-merge/git-rebase-todo"
 # Bubblewrap takes 9,000 arguments, three for a mount. What is not mounted is left to the guard.
 _MAX_MOUNTS = 1000
 
@@ -25,7 +27,7 @@ class GitPaths:
     stores: tuple[Path, ...] = ()
 
 
-def find_git_paths(writable: Iterable[Path]) -> GitPaths:
+def find_git_paths(writable: Iterable[Path], home: Path = Path("/nonexistent")) -> GitPaths:
     """Find repositories in writable folders before the first command runs.
 
     Later it would not be safe: a command could replace a folder by a link, and the sandbox would show its target. A
@@ -34,6 +36,7 @@ def find_git_paths(writable: Iterable[Path]) -> GitPaths:
     pinned: dict[Path, None] = {}
     protected: dict[Path, None] = {}
     stores: dict[Path, None] = {}
+    hooks = hooks_folder_of_user(home)
     for root in writable:
         for repository in find_repositories(root, _submodules(root)):
             if repository.pointer is not None:
@@ -43,7 +46,7 @@ def find_git_paths(writable: Iterable[Path]) -> GitPaths:
             for store in repository.stores:
                 stores[store] = None
                 pinned |= dict.fromkeys(_path_components(root, store))
-                for path in _code_paths(root, store):
+                for path in _code_paths(root, store, home, hooks):
                     protected[path] = None
                     pinned |= dict.fromkeys(_path_components(root, path.parent))
     return GitPaths(pinned=tuple(pinned)[:_MAX_MOUNTS], protected=tuple(protected)[:_MAX_MOUNTS], stores=tuple(stores))
@@ -53,7 +56,7 @@ def _submodules(root: Path) -> Iterator[Path]:
     return submodule_paths(root / ".git", root)
 
 
-def _code_paths(root: Path, store: Path) -> Iterator[Path]:
+def _code_paths(root: Path, store: Path, home: Path, hooks: str) -> Iterator[Path]:
     """Yield what exists in a repository and must not change; a link is not followed by the mounts."""
     if any((store / name).is_symlink() for name in STORE_CODE):
         # Where a link leads cannot be protected for certain, so nothing in this repository can be changed.
@@ -61,7 +64,7 @@ def _code_paths(root: Path, store: Path) -> Iterator[Path]:
         return
     for folder, names in ((store, STORE_CODE), *((tree, WORKTREE_CODE) for tree in linked_worktrees(store))):
         yield from (folder / name for name in names if _is_file_or_folder(folder / name))
-    for path in included_paths(store / "config"):
+    for path in (*included_paths(store / "config", home), *((store.parent / hooks,) if hooks else ())):
         if path.is_relative_to(root) and path != root and _is_file_or_folder(path):
             yield path
 

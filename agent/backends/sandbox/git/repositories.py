@@ -10,6 +10,8 @@ from tooling.contract.fast_dataclass import dataclass
 _MAX_STORES = 200
 _MAX_FOLDERS = 400
 _MAX_DEPTH = 3
+# After the last command everything is searched, as long as there is an end to it.
+_MAX_FOLDERS_OF_ALL = 50_000
 _SKIPPED_FOLDERS = frozenset({"node_modules", ".venv", "venv", "target", "__pycache__", ".tox"})
 _POINTER_BYTES = 4096
 _INDEX_BYTES = 256_000_000
@@ -31,12 +33,13 @@ class Repository:
     stores: tuple[Path, ...]
 
 
-def find_repositories(root: Path, extra: Iterable[Path] = ()) -> Iterator[Repository]:
+def find_repositories(root: Path, extra: Iterable[Path] = (), *, is_deep: bool = False) -> Iterator[Repository]:
     """Yield the repositories in a folder and a few levels below; the search is bounded, because a tree can be huge.
 
-    `extra` are further folders to look at, such as submodules at any depth.
+    `extra` are further folders to look at, such as submodules at any depth. A deep search looks into all folders.
     """
-    for folder in dict.fromkeys((root, *_candidates(root), *extra)):
+    candidates = deep_candidates(root)[0] if is_deep else _candidates(root)
+    for folder in dict.fromkeys((root, *candidates, *extra)):
         if is_store(folder):
             yield Repository(pointer=None, stores=(folder, *_modules(folder)))
         git = folder / ".git"
@@ -105,6 +108,23 @@ def _candidates(root: Path) -> list[Path]:
             inner = (entry for entry in names.values() if entry.is_dir(follow_symlinks=False))
             pending += [(Path(entry.path), depth + 1) for entry in inner if entry.name not in _SKIPPED_FOLDERS]
     return found[:_MAX_STORES]
+
+
+def deep_candidates(root: Path) -> tuple[list[Path], bool]:
+    """Return all folders below that may be repositories, and whether the search has come to its end."""
+    found: list[Path] = []
+    pending, at = [str(root)], 0
+    while at < min(len(pending), _MAX_FOLDERS_OF_ALL):
+        folder, at = pending[at], at + 1
+        try:
+            with os.scandir(folder) as entries:
+                names = {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
+        except OSError:
+            continue
+        if ".git" in names or all(name in names for name in _STORE_PARTS):
+            found.append(Path(folder))
+        pending += [f"{folder}/{name}" for name, is_folder in names.items() if is_folder and name != ".git"]
+    return found, at == len(pending)
 
 
 def _follow(git: Path) -> Path | None:

@@ -23,6 +23,8 @@ _DEVICES = tuple(map(Path, ("/dev/null", "/dev/zero", "/dev/full", "/dev/random"
 _PROC_FILES = tuple(Path("/proc", name) for name in ("cpuinfo", "meminfo", "stat", "filesystems", "version", "loadavg"))
 # Waits for a line before it executes the command, so that the limits are set before any process is started.
 _GATE = ("/bin/sh", "-c", 'read -r go && exec "$@" </dev/null', "sh")
+# The same for a command with input of its own; the gate is the descriptor that is named first.
+_GATE_BESIDE_INPUT = ("/bin/bash", "-c", 'read -r go <&"$0" && eval "exec $0<&-" && exec "$@"')
 # The kernel counts all processes of the user, not only those of the sandbox.
 _PROCESSES_OF_OTHERS = 4096
 
@@ -38,7 +40,8 @@ _COVERED = (
 )
 _NOT_COVERED = (
     "commands see this machine's users, host name and process ids",
-    "modes and times of the user's files outside can be changed, and commands can test whether a path exists",
+    "modes and times of the user's files outside can be changed, and commands can learn whether a path exists, its "
+    "size and times, and where a link leads",
     "hooks and configuration of git can be changed; what makes git run programs is taken back when the command ends",
     "allowed hosts: there is no network at all, not even through the proxy",
     "a process that leaves its session and empties its environment may outlive its command",
@@ -46,13 +49,16 @@ _NOT_COVERED = (
 )
 
 
+NEEDS_BUBBLEWRAP = "the workspace contains private folders, which only bubblewrap can protect"
+
+
 class LandlockSandbox:
     """Starts commands from a restricted thread; their processes inherit the restrictions."""
 
     def __init__(self, policy: SandboxPolicy, *, cgroup_parent: CgroupParent | None) -> None:
-        if policy.hidden_folders or policy.hidden_files:
+        if policy.hidden_folders or policy.hidden_files or policy.frozen:
             raise SandboxError(
-                "the workspace contains private folders, which only bubblewrap can hide",
+                NEEDS_BUBBLEWRAP,
                 hint="choose a narrower folder or install bubblewrap",
             )
         self.policy = policy
@@ -79,8 +85,15 @@ class LandlockSandbox:
         )
         gate_end, gate = os.pipe2(os.O_CLOEXEC)
         try:
+            has_input = request.stdin is not None
             process = HostProcess.start(
-                (*_GATE, *request.argv), cwd=request.cwd, env=env, sinks=sinks, stdin=gate_end, spawn=limiter.spawn
+                (*((*_GATE_BESIDE_INPUT, str(gate_end)) if has_input else _GATE), *request.argv),
+                cwd=request.cwd,
+                env=env,
+                sinks=sinks,
+                stdin=gate_end if request.stdin is None else request.stdin,
+                pass_fds=(gate_end,) if has_input else (),
+                spawn=limiter.spawn,
             )
         except BaseException:
             os.close(gate)

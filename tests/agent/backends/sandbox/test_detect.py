@@ -112,14 +112,21 @@ def test_the_git_file_of_a_linked_worktree_is_protected(tmp_path: Path) -> None:
     assert find_git_paths([tmp_path]).protected == (tmp_path / ".git",)
 
 
-def test_secrets_inside_a_workspace_are_hidden_and_their_parents_pinned(home: Path) -> None:
+def test_secrets_inside_a_home_folder_are_hidden_and_its_dot_files_cannot_be_changed(home: Path) -> None:
     files(home, ".ssh/id_rsa", ".config/gh/hosts.yml", ".netrc", "project/a.txt")
     data = home / ".local/share/agent"
     folders(data, "sessions")
     found = build_policy(workspace=home, environ={"HOME": str(home)}, hidden=(data,))
     assert found.hidden_folders == (home / ".ssh", home / ".config/gh", data)
     assert found.hidden_files == (home / ".netrc",)
-    assert set(found.pinned) == {home / ".config", home / ".local", home / ".local/share"}
+    # Nothing needs to be kept from renaming in a folder that cannot be changed.
+    assert (found.pinned, found.frozen, found.thawed) == ((), (home,), (home / "project",))
+
+
+def test_own_folders_inside_a_workspace_are_hidden_and_their_parents_pinned(tmp_path: Path) -> None:
+    data = tmp_path / "state/agent"
+    found = build_policy(workspace=tmp_path, environ={"HOME": "/nonexistent"}, hidden=(data,))
+    assert (found.hidden_folders, found.pinned) == ((data,), (tmp_path / "state",))
 
 
 def test_a_workspace_in_the_home_folder_shows_nothing_else_of_it(home: Path) -> None:

@@ -2,6 +2,7 @@
 
 import errno
 import struct
+from collections.abc import Callable
 
 import pytest
 
@@ -102,6 +103,35 @@ def test_without_namespaces_sockets_and_ownership_changes_are_denied(machine: st
         0x00050000 | errno.EACCES
     }
     assert {run_filter(program, machine, number) for number in table.denied_without_namespaces.values()} == {DENIED}
+
+
+@pytest.mark.parametrize("machine", NAMES)
+def test_without_namespaces_a_process_changes_only_itself(machine: str) -> None:
+    table, program = ARCHITECTURES[machine], landlock_filter(machine)
+    for number in (*table.by_process.values(), table.prlimit):
+        assert [run_filter(program, machine, number, pid) for pid in (0, 1, 4711)] == [ALLOW, DENIED, DENIED]
+    process, group, user = 0, 1, 2
+    for kind in (process, group, user):
+        expected = ALLOW if kind == process else DENIED
+        assert run_filter(program, machine, table.setpriority, kind, 0, 5) == expected
+        assert run_filter(program, machine, table.setpriority, kind, 4711, 5) == DENIED
+        # The kinds of priorities for input and output begin with 1.
+        assert run_filter(program, machine, table.ioprio_set, kind + 1, 0, 5) == expected
+        assert run_filter(program, machine, table.ioprio_set, kind + 1, 4711, 5) == DENIED
+
+
+@pytest.mark.parametrize("machine", NAMES)
+@pytest.mark.parametrize("build", [bubblewrap_filter, landlock_filter])
+def test_no_file_runs_as_its_owner_for_others(machine: str, build: Callable[[str], bytes]) -> None:
+    table, program = ARCHITECTURES[machine], build(machine)
+    for number, at in table.modes.values():
+        modes = (0o755, 0o2755, 0o4755, 0o6711)
+        assert [run_filter(program, machine, number, *[7] * at, mode) for mode in modes] == [ALLOW] * 2 + [DENIED] * 2
+    for number, at in table.creating.values():
+        before = [7] * (at - 1)
+        for flags, expected in ((0o2, ALLOW), (0o102, DENIED), (0o20200002, DENIED)):
+            assert run_filter(program, machine, number, *before, flags, 0o4755) == expected
+            assert run_filter(program, machine, number, *before, flags, 0o644) == ALLOW
 
 
 def test_an_unknown_architecture_is_an_error() -> None:

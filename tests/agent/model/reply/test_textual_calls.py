@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent.model.reply.textual_calls import extract_calls
@@ -126,6 +126,7 @@ def test_text_after_an_unclosed_fence_is_preserved() -> None:
 PIECES = [CALL, "```", "```json\n", "<tool_call>", "</tool_call>", "[TOOL_CALLS]", "{", "[", "\n", "WORD"]
 
 
+@example(["<tool_call>", "```", "WORD", CALL])
 @given(st.lists(st.sampled_from(PIECES)))
 def test_no_mixture_raises_or_loses_text(parts: list[str]) -> None:
     text = "".join(parts)

@@ -123,7 +123,7 @@ def test_unknown_events_are_ignored() -> None:
         (list(frames(Reply(), "m")), "empty"),
         ([frame({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}})], "overloaded"),
         ([frame({"type": "error", "error": {"type": "invalid_request_error", "message": "no"}})], "refused"),
-        ([frame({"type": "message_delta", "delta": {"stop_reason": "refusal"}})], "refused"),
+        ([frame({"type": "message_delta", "delta": {"stop_reason": "refusal"}})], "filtered"),
         ([b'event: ping\ndata: {"type": "pi\n\n'], "malformed"),
     ],
 )

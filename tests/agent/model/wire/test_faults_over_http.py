@@ -6,7 +6,7 @@ import pytest
 
 from agent.model.faults import FAULTS, FaultKind
 from agent.model.port import StreamRestarted
-from tests.provider.client_harness import KEY, MODELS, REQUEST, ask
+from tests.provider.client_harness import KEY, MODELS, REQUEST, HttpxOnly, ask
 from tests.provider.replies import HttpResponse, Text
 from tests.provider.server import Provider
 
@@ -28,7 +28,7 @@ KINDS: tuple[tuple[str, FaultKind], ...] = (
     ("overloaded", "overloaded"),
     ("error_in_stream", "overloaded"),
     ("reset", "reset"),
-    ("reset_at_once", "reset"),
+    ("reset_at_once", "disconnect"),
     ("ends_early", "reset"),
     ("malformed", "malformed"),
     ("web_page", "malformed"),
@@ -40,19 +40,23 @@ KINDS: tuple[tuple[str, FaultKind], ...] = (
     ("no_credit", "quota"),
     ("unknown_model", "unknown_model"),
     ("bad_request", "refused"),
+    ("filtered", "filtered"),
+    ("refusal", "filtered"),
     ("redirect", "refused"),
 )
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize(("model", "is_httpx"), [(MODELS[0], False), (MODELS[1], False), (MODELS[0], True)])
 @pytest.mark.parametrize(("name", "kind"), KINDS)
 async def test_a_permanent_fault_is_retried_by_its_policy_and_then_raised(
-    name: str, kind: FaultKind, model: str
+    name: str, kind: FaultKind, model: str, is_httpx: bool
 ) -> None:
     policy = FAULTS[kind]
     async with Provider() as provider:
         provider.fault(name, times=policy.retries + 3)
-        result = await ask(provider, replace(REQUEST, model=model), **TIMEOUTS.get(name, {}))
+        transports = HttpxOnly() if is_httpx else None
+        request = replace(REQUEST, model=model)
+        result = await ask(provider, request, transports=transports, **TIMEOUTS.get(name, {}))
     assert result.fault is not None
     assert (result.fault.kind, result.fault.policy.exit_code) == (kind, policy.exit_code)
     assert len(provider.requests) == policy.retries + 1

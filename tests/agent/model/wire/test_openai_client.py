@@ -3,13 +3,14 @@
 import asyncio
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 
 from agent.model.faults import ModelFault
 from agent.model.port import ModelReply, ModelRequest
-from agent.model.wire.http_client import HttpModelClient, HttpPool
+from agent.model.wire.http_client import HttpModelClient
 from agent.vocabulary.message import Message
 from tests.provider import openai_frames
 from tests.provider.client_harness import MODELS, REQUEST, ask, no_price, settings_for
@@ -135,22 +136,18 @@ async def test_a_provider_that_needs_litellm_is_rejected() -> None:
 
 
 async def test_plain_http_does_not_load_the_certificate_store(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse() -> None:
+    def refuse(environ: Mapping[str, str]) -> None:
         raise AssertionError("the certificate store was loaded")
 
-    monkeypatch.setattr("tooling.web.http.httpx_import.httpx.create_ssl_context", refuse)
-    pool = HttpPool()
-    assert pool.client("http://127.0.0.1:1/v1") is pool.client("http://localhost:2/v1")
-    assert pool.client("http://host/v1") is not pool.client("http://127.0.0.1:1/v1")
-    await pool.close()
+    monkeypatch.setattr("agent.model.http.stream_transport.create_tls_context", refuse)
+    async with Provider(Text("yes")) as provider:
+        assert (await ask(provider)).reply.message.content == "yes"
 
 
-def test_importing_the_client_does_not_import_the_command_line_of_httpx() -> None:
+def test_importing_the_client_imports_no_http_library() -> None:
     program = (
-        "import sys, agent.model.wire.http_client, httpx;"
-        "assert not {'rich', 'click', 'pygments', 'litellm', 'pydantic'} & set(sys.modules), 'heavy';"
-        "assert 'httpx._main' not in sys.modules and httpx.get and httpx.AsyncClient;"
-        "import httpx._main; assert httpx._main.main.name"
+        "import sys, agent.model.wire.http_client;"
+        "assert not {'httpx', 'anyio', 'h11', 'email', 'http', 'litellm', 'pydantic'} & set(sys.modules), 'heavy'"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
 

@@ -207,7 +207,7 @@ def test_mistrals_list_of_parts_is_parsed() -> None:
         ([finish()], "empty"),
         ([delta(content="  \n"), finish()], "empty"),
         ([delta(reasoning="hm"), finish("length")], "empty"),
-        ([finish("content_filter")], "refused"),
+        ([finish("content_filter")], "filtered"),
         ([{"error": {"message": "boom"}}], "server"),
         ([{"choices": [{"delta": {}, "finish_reason": "error"}]}], "server"),
     ],

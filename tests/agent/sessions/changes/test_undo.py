@@ -7,7 +7,8 @@ from uuid import UUID
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.protocol.events import Envelope, Event, FilesChanged, RunStarted
+from agent.protocol.envelope import Envelope
+from agent.protocol.events import Event, FilesChanged, RunStarted
 from agent.sessions.changes.changes import collect_changes, group_by_file
 from agent.sessions.changes.restore import NOT_SAVED
 from agent.sessions.changes.undo import KEPT_FOLDER, PERHAPS_OTHERS, UndoResult, undo

@@ -13,7 +13,8 @@ from agent.protocol.channel import Channel
 from agent.protocol.events import FilesChanged, WarningRaised
 from agent.sessions.checkpoints import checkpoints as module
 from agent.sessions.checkpoints import tree
-from agent.sessions.checkpoints.checkpoints import CallWatch, Checkpoints, CommandWindow, Workspace, attribute
+from agent.sessions.checkpoints.checkpoints import CallWatch, Checkpoints
+from agent.sessions.checkpoints.command_window import CommandWindow, Workspace, attribute
 from tooling.contract.context import ExecCtx
 from tooling.contract.secrets import NoSecrets
 from tooling.files.change_file import change_file

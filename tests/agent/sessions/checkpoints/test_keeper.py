@@ -2,13 +2,14 @@
 
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from agent.sessions.checkpoints.checkpoints import Workspace
-from agent.sessions.checkpoints.keeper import CheckpointKeeper
-from agent.sessions.checkpoints.pack import open_pack
+from agent.sessions.checkpoints.command_window import Workspace
+from agent.sessions.checkpoints.keeper import CheckpointKeeper, KeptCheckpoint
+from agent.sessions.checkpoints.pack import open_pack, remove_pack
 from agent.sessions.checkpoints.tree import Limits, TooLarge
 from tooling.contract.secrets import NoSecrets
 from tooling.files.blobs import BlobStore
@@ -227,3 +228,38 @@ def test_the_saved_files_are_private(tmp_path: Path) -> None:
     assert space.folder.stat().st_mode & 0o777 == 0o700
     assert {path.stat().st_mode & 0o777 for path in space.folder.iterdir()} == {0o600}
     keeper.close()
+
+
+def test_the_next_run_continues_from_the_kept_checkpoint(tmp_path: Path, is_watching: bool) -> None:
+    first = workspace(tmp_path)
+    (first.cwd / "a").write_text("one")
+    keeper = CheckpointKeeper.create(first, NoSecrets(), is_watching=is_watching)
+    kept = KeptCheckpoint()
+    kept.keep(keeper, first)
+    assert kept.holds(first.folder) and open_pack(first.folder) is None
+    # Between the runs: this was no command of the next one.
+    (first.cwd / "a").write_text("by the user")
+    (first.cwd / "b").write_text("b")
+    second = replace(first, run_id="second")
+    resumed = kept.take(second)
+    assert resumed is keeper and not kept.holds(first.folder)
+    assert changes(resumed) == []
+    (first.cwd / "a").write_text("by a command")
+    # A kill now leaves what the next process needs.
+    opened = open_pack(first.folder)
+    assert opened is not None and opened.head.run_id == "second"
+    assert opened.pack.read(opened.entries[(0, "a")]) == b"by the user"
+    assert changes(resumed) == [("a", "modified", "file")]
+    resumed.close()
+
+
+def test_a_kept_checkpoint_of_another_workspace_or_one_that_is_gone_is_not_used(tmp_path: Path) -> None:
+    space = workspace(tmp_path)
+    for spoil in ("other", "removed"):
+        kept = KeptCheckpoint()
+        kept.keep(CheckpointKeeper.create(space, NoSecrets()), space)
+        if spoil == "removed":
+            remove_pack(space.folder)
+        assert kept.take(replace(space, cwd=tmp_path) if spoil == "other" else space) is None
+        assert not space.folder.exists()
+    kept.close()

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from agent.protocol.codec import to_line
-from agent.protocol.events import Envelope, WarningRaised
+from agent.protocol.envelope import Envelope
+from agent.protocol.events import WarningRaised
 from agent.sessions.log.event_log import FileLog, last_seq, read_events
 from tests.house.source_tree import ROOT
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from agent.protocol.codec import to_json, to_line
-from agent.protocol.events import Envelope, MessageAdded, WarningRaised
+from agent.protocol.envelope import Envelope
+from agent.protocol.events import MessageAdded, WarningRaised
 from agent.sessions.log.log_index import parse_head, read_lines
 
 PLAIN = Envelope(seq=4, ts="2025-01-01T00:00:00.000Z", session_id="s", run_id="r", event=WarningRaised(message="x"))

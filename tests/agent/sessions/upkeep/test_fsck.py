@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from agent.protocol.codec import to_line
-from agent.protocol.events import Envelope, MessageAdded, StepCompleted
+from agent.protocol.envelope import Envelope
+from agent.protocol.events import MessageAdded, StepCompleted
 from agent.sessions.log.event_log import FileLog, read_events
 from agent.sessions.step_results import StepResultStore
 from agent.sessions.store import SessionFolder, SessionLock

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
+from agent.config.user_commands import load_user_commands
 from agent.workspace.request_context import COMPACT_REQUEST
 from cli.repl.commands.builtin import COMMANDS, EMPTY_QUEUE, KEY_HELP
 from cli.repl.commands.request_commands import user_command
 from cli.repl.commands.session_commands import NOTHING_TO_REDO
 from cli.repl.commands.setting_commands import NO_LIMITS
-from cli.repl.commands.user_commands import load_user_commands
 from cli.repl.repl import no_run_yet
 from cli.repl.request_queue import paused_notice
 from cli.repl.slash_commands import SlashCommand, unknown_command

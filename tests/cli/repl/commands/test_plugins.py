@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.plugin_files import write_plugin
 from tests.cli.repl.terminal_session import OpenTerminal
 from tests.cli.repl.ui.test_input import request
 from tests.cli.terminal_user import User, answer
@@ -72,3 +73,57 @@ def test_a_file_in_the_settings_folder_is_a_command(open_terminal: OpenTerminal,
     terminal.send("iew main.py\r")
     terminal.wait_for("Looks good.")
     assert request(terminal) == "Review main.py with care."
+
+
+def test_a_plugin_has_dialogs_menus_completions_and_sees_what_is_typed(open_terminal: OpenTerminal, user: User) -> None:
+    write_plugin(user)
+    terminal = open_terminal(answer("Noted."))
+    terminal.wait_ready()
+    terminal.send("/rem")
+    terminal.wait_for("Keep a note in two steps.")
+    terminal.send("ember groceries\r")
+    terminal.wait_for("The text of groceries?")
+    terminal.send("milk\r")
+    terminal.wait_for("remembered groceries: milk")
+    terminal.send("/remember\r")
+    terminal.wait_for("Which title?")
+    terminal.send("cancel\r")
+    terminal.wait_for("cancelled")
+    terminal.send("ping\r")
+    terminal.wait_for("pong from the plugin")
+    terminal.send("until tom")
+    terminal.wait_for("the next day")
+    terminal.send("\x15")
+    terminal.send("/plugins\r")
+    terminal.wait_for("Show the place")
+    terminal.pause()
+    terminal.send("\r")
+    terminal.wait_for("works in project")
+    terminal.send("what is TODAY?\r")
+    terminal.wait_for("Noted.")
+    assert request(terminal) == "what is Tuesday?"
+
+
+def test_a_command_whose_tool_the_profile_lacks_is_not_offered(open_terminal: OpenTerminal, user: User) -> None:
+    write_plugin(user)
+    terminal = open_terminal(answer("x"), words=("--profile", "reviewer"))
+    terminal.wait_ready()
+    terminal.send("/help remember\r")
+    terminal.wait_for("Keep a note in two steps.")
+    terminal.send("/help note\r")
+    terminal.wait_for("unknown command /note")
+
+
+def test_a_failing_command_of_a_plugin_is_an_error_at_the_prompt(open_terminal: OpenTerminal, user: User) -> None:
+    source = (
+        "from agent.plugins.plugin import Plugin, PluginCommand\n"
+        "async def fail(prompt, argument): raise ValueError('not today')\n"
+        "class P(Plugin):\n    commands = (PluginCommand(name='fail', help='Fail.', run=fail),)\n"
+    )
+    write_plugin(user, "failing", source)
+    terminal = open_terminal(answer("Still here."))
+    terminal.wait_ready()
+    terminal.send("/fail\r")
+    terminal.wait_for("plugin failing: ValueError: not today")
+    terminal.send("go on\r")
+    terminal.wait_for("Still here.")

@@ -201,6 +201,7 @@ def test_waiting_for_approval_does_not_count_towards_the_step_timeout(user: User
     assert terminal.wait_exit()[0] == 1
 
 
+@pytest.mark.needs("bwrap")
 def test_a_file_edit_is_shown_as_a_diff_for_approval(user: User) -> None:
     model = user.script(*one_step(step_call("s1", "write_file", path="x.txt", content="hi"), step_reply("s1", "done")))
     terminal = PtyTerminal(user, "run", "x", "--model", model, "-C", ".")

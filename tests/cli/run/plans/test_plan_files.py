@@ -125,10 +125,11 @@ def test_a_plan_of_tool_calls_is_replanned_only_on_request(user: User) -> None:
 
 def test_a_run_without_a_model_is_resumed_without_one(user: User) -> None:
     file = write(user, call("a", "echo a >> log; cat log") + call("b", "test -e go && echo b >> log", "a"))
-    assert user.agent("run", "--plan", file, "-C", ".").exit_code == 54
-    (user.home / "go").touch()
+    (user.home / "work").mkdir()
+    assert user.agent("run", "--plan", file, "-C", "work").exit_code == 54
+    (user.home / "work" / "go").touch()
     ended = user.agent("resume")
-    assert (ended.exit_code, (user.home / "log").read_text()) == (0, "a\nb\n"), ended.stderr
+    assert (ended.exit_code, (user.home / "work" / "log").read_text()) == (0, "a\nb\n"), ended.stderr
     assert ended.stdout.startswith("## echo a >> log; cat log\n\na\n\n##")
 
 

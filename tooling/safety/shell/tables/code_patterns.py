@@ -52,6 +52,20 @@ def _kills(pattern: str) -> Danger:
     )
 
 
+def _passed(pattern: str) -> Danger:
+    return Danger(
+        pattern=re.compile(pattern), rule="code-deletes", reason="its code deletes or runs what it does not name"
+    )
+
+
+def _ends(pattern: str) -> Danger:
+    return Danger(pattern=re.compile(pattern), rule="code-kills", reason="its code ends other processes")
+
+
+def _erases(pattern: str) -> Danger:
+    return Danger(pattern=re.compile(pattern), rule="database-destroy", reason="its code deletes data in a database")
+
+
 LOCALHOST = re.compile(r"(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\])(?!.*https?://(?!localhost|127))", re.DOTALL)
 REVERSE_SHELL = re.compile(
     r"dup2|pty\.spawn|fileno\(\)|/bin/(?:ba|z|da)?sh\b.*-i|sh -i|open\(STDIN|exec\s*\(?[\"'{]*/bin/"
@@ -70,7 +84,7 @@ DANGERS: dict[str, tuple[Danger, ...]] = {
         _hidden(
             r"(?<![\w.])(?:exec|eval|compile)\s*\(|\bgetattr\s*\(\s*(?:os|__import__|__builtins__|builtins|subprocess|sys)\b"
             r"|__builtins__|\bmarshal\.loads|\bctypes\b|globals\(\)\s*\[|import_module\s*\(\s*[^'\")]|\b__import__\s*\(\s*[^'\")]"
-            r"|pickle\.loads|import_module\s*\([^)]*\+|__import__\s*\([^)]*\+|\bbuiltins\b|\bcffi\b"
+            r"|pickle\.loads|\bUnsafeLoader\b|\bunsafe_load|import_module\s*\([^)]*\+|__import__\s*\([^)]*\+|\bbuiltins\b|\bcffi\b"
         ),
         _dump(
             r"\bos\.environb?\b(?!\s*(?:\[|\.\s*(?:get|setdefault|pop|update|copy)\b))(?!\s*in\b)(?<!in os\.environ)"
@@ -83,6 +97,14 @@ DANGERS: dict[str, tuple[Danger, ...]] = {
         ),
         _bomb(r"while\b.*\bfork\s*\(|\bfork\s*\(\s*\)\s*for\b|\bfor\b[^\n]*:\s*(?:os\.)?fork\s*\("),
         _kills(r"\bos\.kill(?:pg)?\s*\(\s*(?:-1|1|0)\s*,"),
+        _passed(
+            r"\b(?:os\.(?:remove|unlink|system|popen|rmdir|removedirs|truncate)|shutil\.(?:rmtree|move))\b(?!\s*\()"
+            r"|\b(?:rmtree|unlink|remove|removedirs|move|system|popen)\s+as\b"
+        ),
+        _ends(r"\bos\.kill(?:pg)?\s*\(|\.(?:terminate|kill)\s*\(\s*\)"),
+        _erases(
+            r"\bobjects\b[^;\n]*\.(?:delete|_raw_delete)\s*\(|\b(?:drop_all|drop_database|delete_many|flushall|flushdb)\s*\("
+        ),
     ),
     "perl": (
         _network(r"IO::Socket|\bLWP\b|HTTP::Tiny|\buse Socket|Net::|\bsocket\s*\("),
@@ -92,6 +114,7 @@ DANGERS: dict[str, tuple[Danger, ...]] = {
         _bomb(r"\bfork\b.*\bwhile\b|\bwhile\b.*\bfork\b"),
     ),
     "ruby": (
+        _passed(r"method\(\s*:(?:delete|unlink|rm|rm_rf|rm_r|system|exec|spawn|rename)"),
         _network(r"Net::|open-uri|URI\.open|TCPSocket|TCPServer|\bSocket\.|Faraday|HTTParty|rest-client"),
         _hidden(
             r"(?<![\w.])eval\s*[(\"'$\w]|instance_eval|class_eval|\.send\s*\(\s*:?(?:system|exec|eval|`)|Marshal\.load|Fiddle"
@@ -101,6 +124,7 @@ DANGERS: dict[str, tuple[Danger, ...]] = {
         _bomb(r"(?:loop|while|until).*\bfork\b|\bfork\b.*(?:while|until)\b"),
     ),
     "javascript": (
+        _passed(r"\b(?:unlink|rm|rmdir|exec|spawn|execFile)(?:Sync)?\s*[,)](?!\s*=>)"),
         _network(
             r"(?<![\w.])fetch\s*\(|\bhttps?['\"]?\)?\.(?:get|request)\b|\bnet['\"]?\)?\.(?:connect|createConnection|Socket)\b"
             r"|(?:node:)?(?:https?|net|tls|dgram)['\"]\).*?\.(?:get|request|connect)\s*\("
@@ -118,6 +142,7 @@ DANGERS: dict[str, tuple[Danger, ...]] = {
         _bomb(r"(?:while\s*\(\s*(?:1|true)|for\s*\(;;\)).*(?:fork|spawn|exec)\w*\s*\("),
     ),
     "php": (
+        _passed(r"['\"](?:unlink|rmdir|system|exec|shell_exec|passthru|popen|proc_open|rename)['\"]"),
         _network(
             r"fsockopen|curl_init|stream_socket_client|socket_create|(?:file_get_contents|fopen|copy)\s*\(\s*['\"](?:https?|ftp):"
         ),
@@ -159,7 +184,7 @@ DANGERS: dict[str, tuple[Danger, ...]] = {
     "jq": (_dump(r"(?<![.\w\"$])env\b(?!\s*\.\w|\")|\$ENV\b(?!\s*[.\[])"), _dump(rf"(?:\benv|\$ENV)\.\w*{_SECRET}")),
     "editor": (
         _runs(
-            r"^[:\s]*(?:\d*[%,$.]*\d*)?(?:r|w|read|write)?\s*!|\|\s*!|\n\s*(?:r\s*)?!|\b(?:system(?:list)?|job_start|jobstart"
+            r"\b(?:sil(?:ent)?|noa\w*|keep\w+|verb\w*)!?\s+[^|]*!|^[:\s]*(?:\d*[%,$.]*\d*)?(?:r|w|read|write)?\s*!|\|\s*!|\n\s*(?:r\s*)?!|\b(?:system(?:list)?|job_start|jobstart"
             r"|termopen|libcall|writefile|delete|os\.execute|io\.popen|os\.remove)\s*\(|(?:^|[|:\n])\s*(?:sh(?:ell)?\b|ter(?:minal)?\b"
             r"|lua\b|luaf|luado|py(?:thon3?|x|3)?(?:file|do)?\s|perl(?:do)?\s|rub\w*\s|tcl\w*\s|mz\w*\s|so(?:urce)?!?\s|redir\b"
             r"|exe(?:cute)?\s|mak\w*\b|set?\s+(?:shell|makeprg|grepprg|equalprg|keywordprg|formatprg)=|au(?:tocmd)?\s)"
@@ -193,7 +218,8 @@ DANGERS: dict[str, tuple[Danger, ...]] = {
         ),
         Danger(
             pattern=re.compile(
-                r"\bdrop\s+(?:table|database|schema|user|role|view|index)\b|\btruncate\b|\bdelete\s+from\s+[\w.\"`]+\s*(?:;|$)"
+                r"\bdrop\s+(?:table|database|schema|user|role|view|index|column|constraint|function|trigger|extension|sequence|type|owned)\b"
+                r"|\bdelete\s+from\b.*\bwhere\s+(?:true|1\s*=\s*1|1)\b|\btruncate\b|\bdelete\s+from\s+[\w.\"`]+\s*(?:;|$)"
                 r"|\binto\s+(?:out|dump)file\b|\bpg_read_file\b|\balter\s+(?:user|role)\b|\bgrant\b|\bupdate\s+[\w.]+\s+set\b(?!.*\bwhere\b)",
                 re.IGNORECASE | re.DOTALL,
             ),
@@ -258,14 +284,17 @@ PROCESS_CALLS: dict[str, tuple["re.Pattern[str]", ...]] = {
 
 _RM_TREE = ("rm", "-r")
 _RM = ("rm",)
+_MV = ("mv",)
 DELETE_CALLS: dict[str, tuple[tuple["re.Pattern[str]", tuple[str, ...]], ...]] = {
     "python": (
         (re.compile(r"\brmtree\s*\(|\bremovedirs\s*\("), _RM_TREE),
         (re.compile(r"\bos\.(?:remove|unlink|truncate)\s*\(|\.unlink\s*\("), _RM),
+        (re.compile(r"\bos\.(?:rename|renames|replace)\s*\(|\bshutil\.move\s*\("), _MV),
     ),
     "perl": (
         (re.compile(r"\b(?:rmtree|remove_tree)\b\s*\(?"), _RM_TREE),
         (re.compile(r"(?<![\w$@%>])unlink\b\s*\(?"), _RM),
+        (re.compile(r"(?<![\w$@%>])rename\b\s*\(?"), _MV),
     ),
     "ruby": (
         (re.compile(r"\b(?:rm_rf|rm_r|remove_dir|remove_entry\w*|rmtree)\b\s*\(?"), _RM_TREE),

@@ -1,16 +1,20 @@
-"""User-defined slash commands: Markdown files in the settings folder, each a request template."""
+"""Commands of the user: Markdown files in the settings folder and in plugins, each a request template."""
 
 import re
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from agent.vocabulary.errors import InputError
 from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.json_codec import did_you_mean
+from tooling.files.open_regular import read_regular
 
 FOLDER = "commands"
 _FRONT_MATTER = re.compile(r"---\s*\n(.*?)\n---\s*\n?(.*)", re.DOTALL)
+MAX_BYTES = 1_000_000
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
-_ARGUMENTS = "$ARGUMENTS"
+_PLACEHOLDER = re.compile(r"\$(?:ARGUMENTS\b|([1-9]))")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,14 +27,33 @@ class UserCommand:
     body: str
 
     def expand(self, argument: str) -> str:
-        """Return the request with `$ARGUMENTS` replaced, or the argument appended."""
-        if _ARGUMENTS in self.body:
-            return self.body.replace(_ARGUMENTS, argument)
+        """Return the request with `$ARGUMENTS`, `$1`, `$2` … replaced, or with the argument appended."""
+        words = _split(argument)
+
+        def value(found: re.Match[str]) -> str:
+            if found[1] is None:
+                return argument
+            return words[int(found[1]) - 1] if int(found[1]) <= len(words) else ""
+
+        if _PLACEHOLDER.search(self.body):
+            return _PLACEHOLDER.sub(value, self.body).strip()
         return f"{self.body}\n\n{argument}".strip()
 
 
+def find_user_command(name: str, config_dirs: Iterable[Path]) -> UserCommand:
+    """Return a command by its name. Raises InputError if there is none, or if its file is invalid."""
+    folders = list(config_dirs)
+    for folder in folders:
+        for path in sorted((folder / FOLDER).glob("*.md")):
+            if path.stem.lower() == name.lower():
+                return _load(path)
+    known = sorted({path.stem.lower() for folder in folders for path in (folder / FOLDER).glob("*.md")})
+    hint = f"your commands: {', '.join(known)}" if known else f"commands are Markdown files in {folders[0] / FOLDER}"
+    raise InputError(f"there is no command {name!r}{did_you_mean(name, known)}", hint)
+
+
 def load_user_commands(config_dir: Path, warn: Callable[[str], None]) -> list[UserCommand]:
-    """Load the commands of the settings folder; invalid files are skipped with a warning."""
+    """Load the commands of the settings folder, or of a plugin's; invalid files are skipped with a warning."""
     commands: list[UserCommand] = []
     for path in sorted((config_dir / FOLDER).glob("*.md")):
         try:
@@ -44,7 +67,7 @@ def _load(path: Path) -> UserCommand:
     if not _NAME.fullmatch(path.stem):
         raise InputError(f"{path} is not a valid command name", "use only letters, digits, '-' and '_'")
     try:
-        text = path.read_text("utf-8")
+        text = read_regular(path, limit=MAX_BYTES).decode()
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot read {path}: {error}") from error
     match = _FRONT_MATTER.match(text)
@@ -59,6 +82,14 @@ def _load(path: Path) -> UserCommand:
         usage=fields.get("argument-hint", ""),
         body=body,
     )
+
+
+def _split(argument: str) -> list[str]:
+    try:
+        return shlex.split(argument)
+    except ValueError:
+        # An apostrophe is no quotation mark.
+        return argument.split()
 
 
 def _parse_fields(front: str) -> list[tuple[str, str]]:

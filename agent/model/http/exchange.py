@@ -1,0 +1,169 @@
+"""One request and its streamed reply, with three timeouts: connect, first byte, between chunks."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from urllib.parse import urlsplit
+
+from agent.config.network import find_proxy
+from agent.model.faults import FaultKind, ModelFault
+from agent.model.http.stream_transport import StreamTransport
+from agent.model.http.transport_port import HttpRequest, HttpResponse, SendLimits, Transport
+from tooling.contract.fast_dataclass import dataclass
+
+MAX_ERROR_BYTES = 64 * 1024
+MAX_BODY_BYTES = 32 * 1024 * 1024
+MAX_DOCUMENT_BYTES = 4 * 1024 * 1024
+DRAIN_S = 0.25
+
+
+class Transports:
+    """Chooses the transport for each URL; all requests of a run share their connections."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+        self._stream = StreamTransport(environ)
+        self._others: dict[str, Transport] = {}
+
+    def choose(self, url: str) -> Transport:
+        """Return the transport for a URL."""
+        proxy = find_proxy(url, self._environ)
+        if not _is_unusual(url, proxy):
+            return self._stream
+        if proxy not in self._others:
+            from agent.model.http.httpx_transport import HttpxTransport
+
+            self._others[proxy] = HttpxTransport(self._environ, proxy)
+        return self._others[proxy]
+
+    def prepare(self, url: str, connect_s: float) -> None:
+        """Connect to a server in the background, if that is possible."""
+        if not _is_unusual(url, find_proxy(url, self._environ)):
+            self._stream.prepare(url, connect_s)
+
+    async def close(self) -> None:
+        """Close all connections; may be called twice."""
+        await self._stream.close()
+        while self._others:
+            _, transport = self._others.popitem()
+            await transport.close()
+
+
+def _is_unusual(url: str, proxy: str) -> bool:
+    """Whether a route needs what only httpx has: SOCKS, proxies behind TLS, credentials in the URL."""
+    return "@" in urlsplit(url).netloc or not (proxy == "" or proxy.startswith("http://"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeouts:
+    """The timeout of each phase, in seconds."""
+
+    connect_s: float
+    first_byte_s: float
+    between_chunks_s: float
+
+
+class HttpExchange:
+    """A request in progress; each kind of failure is raised as its own kind of ModelFault."""
+
+    def __init__(self, transport: Transport, timeouts: Timeouts, on_sent: Callable[[], None] = lambda: None) -> None:
+        self._transport = transport
+        self._on_sent = on_sent
+        self._timeouts = timeouts
+        self._response: HttpResponse | None = None
+        self._deadline: float | None = None
+
+    async def send(self, request: HttpRequest) -> HttpResponse:
+        """Send the request and return the response, its body unread."""
+        limits = SendLimits(connect_s=self._timeouts.connect_s, write_s=self._timeouts.first_byte_s)
+        with _timeout_as("first_byte"):
+            async with asyncio.timeout(None) as clock:
+
+                def start_clock() -> None:
+                    self._deadline = asyncio.get_running_loop().time() + self._timeouts.first_byte_s
+                    clock.reschedule(self._deadline)
+                    self._on_sent()
+
+                try:
+                    self._response = await self._transport.send(request, limits, start_clock)
+                except ModelFault as fault:
+                    if fault.kind != "reset":
+                        raise
+                    raise ModelFault("disconnect", fault.detail) from fault
+        return self._response
+
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        """Yield the body as it arrives."""
+        # Headers without a body are not a reply: the first chunk counts against the first-byte timeout.
+        deadline, on_timeout = self._deadline, _FIRST
+        while chunk := await self._next_chunk(deadline, on_timeout):
+            yield chunk
+            deadline, on_timeout = asyncio.get_running_loop().time() + self._timeouts.between_chunks_s, _LATER
+
+    async def read_all(self, limit: int = MAX_BODY_BYTES) -> bytes:
+        """Return the body, at most `limit` bytes of it."""
+        parts: list[bytes] = []
+        size = 0
+        async for chunk in self.chunks():
+            parts.append(chunk[: limit - size])
+            size += len(parts[-1])
+            if size >= limit:
+                break
+        return b"".join(parts)
+
+    async def error_body(self) -> bytes:
+        """Return the body of an error response, empty if it does not arrive."""
+        try:
+            return await self.read_all(MAX_ERROR_BYTES)
+        except ModelFault:
+            return b""
+
+    async def drain(self) -> None:
+        """Read the rest of a finished reply, so that its connection can be reused."""
+        try:
+            async with asyncio.timeout(DRAIN_S):
+                while await self._body().read_chunk():
+                    pass
+        except (TimeoutError, ModelFault):
+            return
+
+    async def close(self) -> None:
+        """Return the connection to the pool, or close it if the reply was not read completely."""
+        if self._response is not None:
+            await self._response.close()
+
+    def _body(self) -> HttpResponse:
+        assert self._response is not None, "call send first"
+        return self._response
+
+    async def _next_chunk(self, deadline: float | None, on_timeout: FaultKind) -> bytes:
+        with _timeout_as(on_timeout):
+            async with asyncio.timeout_at(deadline):
+                return await self._body().read_chunk()
+
+
+async def fetch(url: str, headers: Mapping[str, str], environ: Mapping[str, str], limit_s: float) -> tuple[int, bytes]:
+    """Return the status and the body of a small document. Raises ModelFault."""
+    transports = Transports(environ)
+    timeouts = Timeouts(connect_s=limit_s, first_byte_s=limit_s, between_chunks_s=limit_s)
+    exchange = HttpExchange(transports.choose(url), timeouts)
+    try:
+        with _timeout_as("first_byte"):
+            async with asyncio.timeout(limit_s):
+                response = await exchange.send(HttpRequest(method="GET", url=url, headers=headers))
+                return response.status, await exchange.read_all(MAX_DOCUMENT_BYTES)
+    finally:
+        await exchange.close()
+        await transports.close()
+
+
+_FIRST: FaultKind = "first_byte"
+_LATER: FaultKind = "between_chunks"
+
+
+@contextmanager
+def _timeout_as(kind: FaultKind) -> Iterator[None]:
+    try:
+        yield
+    except TimeoutError as error:
+        raise ModelFault(kind) from error

@@ -1,0 +1,57 @@
+"""The folders that commands may change, and the time in which each command may have changed them."""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from tooling.contract.fast_dataclass import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workspace:
+    """The folders that commands may write, the folder of the checkpoint, and where changed contents go.
+
+    `cwd` is the working folder, `hidden` are folders that commands do not see. Without a folder nothing is saved, so
+    nothing can be undone.
+    """
+
+    cwd: Path
+    folder: Path | None
+    blobs: Path
+    run_id: str
+    extra_dirs: tuple[Path, ...] = ()
+    hidden: tuple[Path, ...] = ()
+
+    @property
+    def roots(self) -> tuple[Path, ...]:
+        """The folders without those that are inside another."""
+        folders = dict.fromkeys((self.cwd, *self.extra_dirs))
+        return tuple(one for one in folders if not any(one != other and one.is_relative_to(other) for other in folders))
+
+
+@dataclass(slots=True, kw_only=True)
+class CommandWindow:
+    """The time in which a command may have changed files; `ended_ns` is None while it runs."""
+
+    step_id: str
+    attempt: int
+    command_id: str
+    is_background: bool = False
+    started_ns: int = 0
+    ended_ns: int | None = None
+
+    def covers(self, moment_ns: int) -> bool:
+        """Whether the command was running at a moment."""
+        return self.started_ns <= moment_ns and (self.ended_ns is None or moment_ns <= self.ended_ns)
+
+
+def now_ns() -> int:
+    """Return the time on the clock from which the kernel takes the times of files."""
+    return time.clock_gettime_ns(getattr(time, "CLOCK_REALTIME_COARSE", time.CLOCK_REALTIME))
+
+
+def attribute(changed_ns: int | None, windows: Sequence[CommandWindow]) -> list[CommandWindow]:
+    """Return the commands that may have made a change; the time of a deletion is not known."""
+    if len(windows) > 1 and changed_ns is not None:
+        return [window for window in windows if window.covers(changed_ns)] or list(windows)
+    return list(windows)

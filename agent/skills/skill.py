@@ -1,0 +1,116 @@
+"""One skill: a folder with SKILL.md, whose front matter says what it is for and whose body says how."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from agent.vocabulary.errors import InputError
+from tooling.contract.fast_dataclass import dataclass
+
+SKILL_FILE = "SKILL.md"
+_FRONT_MATTER = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n(.*))?\Z", re.DOTALL)
+_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+_KNOWN_FIELDS = ("name", "description", "license", "compatibility", "metadata", "allowed-tools")
+_MAX_NAME_CHARS = 64
+_MAX_DESCRIPTION_CHARS = 1024
+_MAX_COMPATIBILITY_CHARS = 500
+_MAX_FILE_BYTES = 500_000
+_LONG_BODY_LINES = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skill:
+    """A skill that can be used; `source` says where it comes from."""
+
+    name: str
+    description: str
+    body: str
+    folder: Path
+    source: str
+    fields: Mapping[str, object]
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The scripts, references and other files, relative to the folder."""
+        found = (path for path in sorted(self.folder.rglob("*")) if path.is_file() and path.name != SKILL_FILE)
+        names = [str(path.relative_to(self.folder)) for path in found]
+        return tuple(name for name in names if not any(part.startswith(".") for part in Path(name).parts))
+
+
+def read_skill(folder: Path, source: str) -> Skill:
+    """Read a skill. Raises InputError if the model could do nothing with it."""
+    file = folder / SKILL_FILE
+    try:
+        data = file.read_bytes()
+        text = data.decode()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise InputError(f"cannot read {file}: {reason}") from error
+    if len(data) > _MAX_FILE_BYTES:
+        raise InputError(f"{file} is larger than {_MAX_FILE_BYTES // 1000} kB")
+    fields, body = _split(text, file)
+    description = " ".join(str(fields.get("description") or "").split())
+    if not description:
+        raise InputError(f"{file} has no description", "it tells the model when to use the skill")
+    return Skill(
+        name=str(fields.get("name") or folder.name),
+        description=description[:_MAX_DESCRIPTION_CHARS],
+        body=body.strip(),
+        folder=folder,
+        source=source,
+        fields=fields,
+    )
+
+
+def _split(text: str, file: Path) -> tuple[Mapping[str, object], str]:
+    found = _FRONT_MATTER.match(text)
+    if not found:
+        raise InputError(
+            f"{file} has no front matter", "it starts with a line ---, then name and description, then ---"
+        )
+    # Only skills need YAML.
+    import yaml  # type: ignore[import-untyped]
+
+    try:
+        fields = yaml.safe_load(found[1])
+    except yaml.YAMLError as error:
+        raise InputError(f"{file}: its front matter is not YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(fields, Mapping):
+        raise InputError(f"{file}: its front matter has no fields")
+    return {str(key): value for key, value in fields.items()}, found[2] or ""
+
+
+def is_skill_name(name: str) -> bool:
+    """Return whether the format allows the name."""
+    return bool(_NAME.fullmatch(name)) and len(name) <= _MAX_NAME_CHARS
+
+
+def problems_of(skill: Skill) -> list[str]:
+    """Return where a skill does not follow the format, in words for its author."""
+    found: list[str] = []
+    name, raw = skill.name, str(skill.fields.get("description") or "")
+    if "name" not in skill.fields:
+        found.append("name is missing")
+    if not is_skill_name(name):
+        found.append(f"name: {name!r} is not lowercase letters, digits and single hyphens, at most {_MAX_NAME_CHARS}")
+    if name != skill.folder.name:
+        found.append(f"name: {name!r} is not the name of its folder, {skill.folder.name!r}")
+    if len(raw) > _MAX_DESCRIPTION_CHARS:
+        found.append(f"description: {len(raw)} characters, at most {_MAX_DESCRIPTION_CHARS} are used")
+    if len(str(skill.fields.get("compatibility") or "")) > _MAX_COMPATIBILITY_CHARS:
+        found.append(f"compatibility: more than {_MAX_COMPATIBILITY_CHARS} characters")
+    if not isinstance(skill.fields.get("metadata", {}), Mapping):
+        found.append("metadata: expected a table")
+    found += [f"unknown field {key}" for key in skill.fields if key not in _KNOWN_FIELDS]
+    if not skill.body:
+        found.append("the body is empty")
+    if skill.body.count("\n") >= _LONG_BODY_LINES:
+        found.append(f"the body has over {_LONG_BODY_LINES} lines; move parts of it to references/")
+    found += [f"{file}: no such file" for file in _missing_files(skill)]
+    return found
+
+
+def _missing_files(skill: Skill) -> list[str]:
+    """Return the scripts and references that the body links to or names, and that are not there."""
+    named = re.findall(r"(?<![\w/.-])((?:scripts|references|assets)/[\w./-]*\w)", skill.body)
+    return [name for name in dict.fromkeys(named) if not (skill.folder / name).exists()]

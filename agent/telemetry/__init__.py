@@ -1,0 +1,1 @@
+"""What is told about runs beyond their events: the log file, traces and metrics."""

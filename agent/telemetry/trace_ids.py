@@ -1,0 +1,31 @@
+"""Where a run's telemetry goes, and the ids of its trace, which follow from the id of the run."""
+
+import hashlib
+from collections.abc import Mapping
+
+from agent.config.settings import Settings
+
+_ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
+_DISABLED = "OTEL_SDK_DISABLED"
+
+
+def telemetry_endpoint(settings: Settings, environ: Mapping[str, str]) -> str:
+    """Return the address of the OTLP receiver; empty if nothing is exported."""
+    if environ.get(_DISABLED, "").strip().lower() == "true":
+        return ""
+    return (settings.otel_endpoint or environ.get(_ENDPOINT, "")).strip().rstrip("/")
+
+
+def trace_id(run_id: str) -> str:
+    """Return the trace of a run, as 32 hexadecimal digits."""
+    return hashlib.sha256(f"windlass trace {run_id}".encode()).hexdigest()[:32]
+
+
+def root_span_id(run_id: str) -> str:
+    """Return the span of the whole run, as 16 hexadecimal digits."""
+    return hashlib.sha256(f"windlass span {run_id}".encode()).hexdigest()[:16]
+
+
+def traceparent(run_id: str) -> str:
+    """Return what child processes get as TRACEPARENT (W3C Trace Context)."""
+    return f"00-{trace_id(run_id)}-{root_span_id(run_id)}-01"

@@ -1,0 +1,63 @@
+"""The files a run leaves behind: what is new or changed in `output/`, and what steps report, with size and hash."""
+
+import hashlib
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from agent.vocabulary.outcome import ArtifactFile
+
+OUTPUT = "output"
+MAX_FILES = 1000
+
+
+class OutputFolder:
+    """Finds what a run writes into `output/`, also with commands: the folder is compared with how it was before."""
+
+    def __init__(self, workspace: Path) -> None:
+        self._workspace = workspace
+        self._before = self._scan()
+
+    def changed(self) -> tuple[str, ...]:
+        """Return the files that are new or changed, as paths relative to the workspace."""
+        before = self._before
+        return tuple(path for path, state in sorted(self._scan().items()) if before.get(path) != state)
+
+    def _scan(self) -> dict[str, tuple[int, int, int]]:
+        """Return inode, size and time of every file; links are not followed, and not counted."""
+        found: dict[str, tuple[int, int, int]] = {}
+        pending = [self._workspace / OUTPUT]
+        while pending and len(found) < MAX_FILES:
+            folder = pending.pop()
+            if folder.is_symlink():
+                continue
+            try:
+                entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+            except OSError:
+                continue
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    pending.append(Path(entry.path))
+                elif entry.is_file(follow_symlinks=False):
+                    state = entry.stat(follow_symlinks=False)
+                    path = str(Path(entry.path).relative_to(self._workspace))
+                    found[path] = (state.st_ino, state.st_size, state.st_mtime_ns)
+        return found
+
+
+def describe_files(workspace: Path, paths: Iterable[str]) -> tuple[ArtifactFile, ...]:
+    """Return the files among some paths, each with its absolute path, size and hash."""
+    return tuple(file for path in paths if (file := _describe(workspace, path)))
+
+
+def _describe(workspace: Path, path: str) -> ArtifactFile | None:
+    full = workspace / path
+    try:
+        fd = os.open(full, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        with os.fdopen(fd, "rb") as file:
+            if not full.is_file():
+                return None
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+            return ArtifactFile(path=str(full), name=path, bytes=os.fstat(file.fileno()).st_size, sha256=digest)
+    except OSError:
+        return None

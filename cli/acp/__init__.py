@@ -1,0 +1,1 @@
+"""`agent acp`: Windlass in editors, over the Agent Client Protocol."""

@@ -1,0 +1,1 @@
+"""`agent mcp serve`: Windlass as an MCP server for other agents."""

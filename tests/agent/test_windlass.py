@@ -1,0 +1,142 @@
+"""`Windlass`, the API for Python programs."""
+
+import asyncio
+import json
+import signal
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+
+from agent.app import Windlass, WindlassConfig
+from agent.protocol.commands import ResolveApproval, Submit
+from agent.protocol.events import ApprovalRequested, Event, MessageAdded, RunCompleted, RunStarted, ToolStarted
+from agent.vocabulary.errors import AgentError, UsageError
+from tests.cli.terminal_user import lead_call, lead_reply
+
+HOST = {"backend": "host", "planning": "auto"}
+
+
+def write_script(folder: Path, *replies: object) -> str:
+    path = folder / "script.jsonl"
+    path.write_text("\n".join(json.dumps(reply) for reply in replies))
+    return f"script:{path}"
+
+
+def config(tmp_path: Path, *replies: object, **more: object) -> WindlassConfig:
+    work = tmp_path / "work"
+    work.mkdir(exist_ok=True)
+    environ = {"HOME": str(tmp_path), "AGENT_SANDBOX": str(tmp_path / "data"), "PATH": "/usr/bin:/bin"}
+    settings = {**HOST, "model": write_script(tmp_path, *replies)}
+    return WindlassConfig(**{"settings": settings, "cwd": work, "environ": environ, **more})
+
+
+async def collect(windlass: Windlass, prompt: str) -> list[Event]:
+    return [event async for event in windlass.run(prompt)]
+
+
+async def test_a_run_yields_its_events_and_leaves_its_outcome(tmp_path: Path) -> None:
+    async with Windlass(config(tmp_path, lead_reply("Hello."))) as windlass:
+        assert windlass.outcome is None
+        events = await collect(windlass, "greet")
+    assert isinstance(events[0], RunStarted)
+    assert isinstance(events[-1], RunCompleted)
+    assert windlass.outcome is not None
+    assert (windlass.outcome.answer, windlass.outcome.exit_code) == ("Hello.", 0)
+
+
+@pytest.mark.parametrize("ephemeral", [False, True])
+async def test_requests_share_one_session(tmp_path: Path, ephemeral: bool) -> None:
+    async with Windlass(config(tmp_path, lead_reply("Yes."), ephemeral=ephemeral)) as windlass:
+        await collect(windlass, "one")
+        session = windlass.session_id
+        async with aclosing(windlass.submit(Submit(prompt="two"))) as envelopes:
+            numbers = [envelope.seq async for envelope in envelopes if envelope.is_durable]
+        assert windlass.session_id == session
+    # The second run continues the log of the first.
+    assert numbers[0] > 1
+    stored = list((tmp_path / "data" / "sessions").glob("*")) if (tmp_path / "data").exists() else []
+    assert [folder.name for folder in stored] == ([] if ephemeral else [session])
+
+
+async def test_an_approval_is_answered_while_the_run_waits(tmp_path: Path) -> None:
+    call = lead_call("run_command", command="touch made")
+    async with Windlass(config(tmp_path, call, lead_reply("Done."), answers=True)) as windlass:
+        async for event in windlass.run("make it"):
+            if isinstance(event, ApprovalRequested):
+                assert await windlass.answer(ResolveApproval(approval_id=event.approval_id, decision="allow"))
+        assert not await windlass.answer(ResolveApproval(approval_id="a1", decision="allow"))
+    assert (tmp_path / "work" / "made").exists()
+
+
+async def test_without_answers_what_needs_approval_is_denied(tmp_path: Path) -> None:
+    call = lead_call("run_command", command="touch made")
+    async with Windlass(config(tmp_path, call, lead_reply("Done."))) as windlass:
+        await collect(windlass, "make it")
+    assert windlass.outcome is not None
+    assert windlass.outcome.denials
+    assert not (tmp_path / "work" / "made").exists()
+
+
+async def test_an_interrupted_run_still_ends_with_its_result(tmp_path: Path) -> None:
+    call = lead_call("run_command", command="sleep 600")
+    base = config(tmp_path, call, lead_reply("Done."))
+    async with Windlass(base) as windlass:
+        windlass.configure(approval_mode="yolo")
+        last: Event | None = None
+        async for event in windlass.run("wait"):
+            if isinstance(event, ToolStarted):
+                windlass.interrupt()
+            last = event
+    assert isinstance(last, RunCompleted)
+    assert last.exit_code == 130
+
+
+async def test_leaving_the_loop_ends_the_run_and_the_next_one_can_start(tmp_path: Path) -> None:
+    calls = (lead_call("run_command", command="sleep 600"), lead_reply("Done."))
+    base = config(tmp_path, *calls)
+    async with Windlass(base) as windlass:
+        windlass.configure(approval_mode="yolo")
+        async for event in windlass.run("wait"):
+            if isinstance(event, ToolStarted):
+                break
+        windlass.configure(model=write_script(tmp_path, lead_reply("Next.")))
+        await collect(windlass, "next")
+        assert windlass.outcome is not None
+        assert windlass.outcome.answer == "Next."
+
+
+async def test_a_cancelled_task_leaves_no_run_behind(tmp_path: Path) -> None:
+    base = config(tmp_path, lead_call("run_command", command="sleep 600"), lead_reply("Done."))
+    async with Windlass(base) as windlass:
+        windlass.configure(approval_mode="yolo")
+        started = asyncio.Event()
+
+        async def follow() -> None:
+            async for event in windlass.run("wait"):
+                if isinstance(event, ToolStarted):
+                    started.set()
+
+        task = asyncio.create_task(follow())
+        await started.wait()
+        task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled()
+
+
+async def test_what_keeps_a_run_from_starting_is_raised(tmp_path: Path) -> None:
+    async with Windlass(config(tmp_path, lead_reply("Hello."), settings={"concurrency": 0})) as windlass:
+        with pytest.raises(UsageError, match="concurrency"):
+            await collect(windlass, "greet")
+    async with Windlass(config(tmp_path, lead_reply("Hello."), cwd=tmp_path / "missing")) as windlass:
+        with pytest.raises(AgentError, match="not an existing folder"):
+            await collect(windlass, "greet")
+
+
+async def test_it_prints_nothing_and_leaves_signals_alone(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    async with Windlass(config(tmp_path, lead_reply("Hello."))) as windlass:
+        events = await collect(windlass, "greet")
+        assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
+    assert any(isinstance(event, MessageAdded) for event in events)
+    assert capfd.readouterr() == ("", "")

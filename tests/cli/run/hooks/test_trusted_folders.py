@@ -1,0 +1,153 @@
+"""Hooks of a folder: used only after `agent trust`, and only as long as nothing about them changes."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.repl.terminal_session import TerminalSession
+from tests.cli.run.hooks.hook_files import hooks_json, save_hooks, script, user_hooks
+from tests.cli.terminal_user import ProgramResult, User, lead_call, lead_reply
+
+pytestmark = pytest.mark.slow
+AUTO = {"AGENT_PLANNING": "auto", "AGENT_APPROVAL_MODE": "yolo"}
+CALL = (lead_call("run_command", command="echo hi"), lead_reply("Done."))
+DENIES = "#!/bin/sh\necho 'not in this project' >&2\nexit 2\n"
+
+
+@pytest.fixture
+def project(user: User) -> Path:
+    """A folder with a hook, as a repository would bring it."""
+    folder = user.home / "project"
+    script(folder, ".claude/hooks/guard.sh", DENIES)
+    command = '"$CLAUDE_PROJECT_DIR"/.claude/hooks/guard.sh'
+    save_hooks(folder / ".claude" / "settings.json", hooks_json("PreToolUse", command, "Bash"))
+    return folder
+
+
+def run(user: User, project: Path, *words: str, replies: tuple[object, ...] = CALL) -> ProgramResult:
+    model = user.script(*replies)
+    words = ("run", "--model", model, "--output-format", "stream-json", "-C", str(project), *words, "go")
+    return user.agent(*words, **AUTO)
+
+
+def statuses(result: ProgramResult) -> list[object]:
+    return [event["status"] for event in result.events if event["type"] == "tool.completed"]
+
+
+def test_hooks_of_a_folder_are_left_out_with_a_warning(user: User, project: Path) -> None:
+    result = run(user, project)
+    assert statuses(result) == ["ok"]
+    warning = f"{project} has hooks that you have not trusted; `agent trust` shows them and asks"
+    assert result.events[0]["warnings"] == [warning]
+
+
+def test_a_strict_run_needs_them_trusted(user: User, project: Path) -> None:
+    result = run(user, project, "--strict-config")
+    assert result.exit_code == 55
+    assert result.events[-1]["subtype"] == "error_untrusted"
+
+
+def test_trust_shows_everything_and_needs_a_terminal_or_yes(user: User, project: Path) -> None:
+    refused = user.agent("trust", str(project))
+    assert refused.exit_code == 55
+    assert 'PreToolUse Bash  "$CLAUDE_PROJECT_DIR"/.claude/hooks/guard.sh  (.claude/settings.json)' in refused.stdout
+    assert ".claude/hooks/guard.sh\n" in refused.stdout
+    assert user.agent("trust", "--check", str(project)).exit_code == 55
+    assert user.agent("trust", "--yes", str(project)).exit_code == 0
+    assert user.agent("trust", "--check", str(project)).exit_code == 0
+    result = run(user, project, "--strict-config")
+    assert statuses(result) == ["denied"]
+    assert "not in this project" in result.stdout
+
+
+def test_a_changed_script_is_not_run(user: User, project: Path) -> None:
+    user.agent("trust", "--yes", str(project))
+    script(project, ".claude/hooks/guard.sh", "#!/bin/sh\ntouch ran\n")
+    result = run(user, project)
+    assert statuses(result) == ["ok"] and not (project / "ran").exists()
+    assert "have changed since you trusted them" in str(result.events[0]["warnings"])
+    assert user.agent("trust", "--check", str(project)).exit_code == 55
+
+
+def test_a_script_that_the_run_itself_changes_is_not_run(user: User, project: Path) -> None:
+    script(project, ".claude/hooks/guard.sh", "#!/bin/sh\nexit 0\n")
+    user.agent("trust", "--yes", str(project))
+    change = lead_call("run_command", command="echo 'touch $CLAUDE_PROJECT_DIR/escaped' >> .claude/hooks/guard.sh")
+    result = run(user, project, replies=(change, *CALL))
+    # The guard cannot decide any more, and so denies.
+    assert statuses(result) == ["ok", "denied"]
+    assert not (project / "escaped").exists()
+
+
+def test_hooks_of_a_folder_can_be_stricter_but_not_approve(user: User, project: Path) -> None:
+    allow = json.dumps({"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "allow"}})
+    script(project, ".claude/hooks/guard.sh", f"#!/bin/sh\necho '{allow}'\n")
+    user.agent("trust", "--yes", str(project))
+    curl = (lead_call("run_command", command="curl https://example.org"), lead_reply("Done."))
+    model = user.script(*curl)
+    words = ("run", "--model", model, "--output-format", "stream-json", "-C", str(project), "go")
+    environ = {"AGENT_PLANNING": "auto", "AGENT_APPROVAL_MODE": "ask"}
+    assert statuses(user.agent(*words, **environ)) == ["denied"]
+    user_hooks(user, hooks_json("PreToolUse", str(project / ".claude/hooks/guard.sh")))
+    assert statuses(user.agent(*words, **environ)) != ["denied"]
+
+
+def test_trust_can_be_taken_back(user: User, project: Path) -> None:
+    user.agent("trust", "--yes", str(project))
+    assert user.agent("trust", "--revoke", str(project)).exit_code == 0
+    assert statuses(run(user, project)) == ["ok"]
+    assert user.agent("trust", "--revoke", str(project)).exit_code == 42
+
+
+def test_a_broken_file_of_a_folder_is_a_warning(user: User, project: Path) -> None:
+    (project / ".claude" / "settings.json").write_text("{")
+    result = run(user, project)
+    assert statuses(result) == ["ok"]
+    assert "are left out: .claude/settings.json: not valid JSON" in str(result.events[0]["warnings"])
+
+
+def test_a_broken_file_of_the_user_stops_the_run(user: User) -> None:
+    user_hooks(user, hooks_json("PreToolUse", "true"))
+    (user.home / ".config/agent/hooks.json").write_text("{")
+    assert run(user, user.home).exit_code == 52
+    assert statuses(run(user, user.home, "--bare")) == ["ok"]
+
+
+def test_hooks_are_listed_and_tried_out(user: User, project: Path) -> None:
+    user_hooks(user, hooks_json("PreToolUse", "grep -q prod && exit 2 || exit 0", "Bash"))
+    listed = user.agent("hooks", "list", "-C", str(project), "--json").stdout
+    rows = [(row["event"], row["matcher"], row["state"]) for row in json.loads(listed)]
+    assert rows == [("PreToolUse", "Bash", "active"), ("PreToolUse", "Bash", "not trusted")]
+    tried = user.agent("hooks", "test", "PreToolUse", "run_command", "command=deploy prod")
+    assert tried.exit_code == 1 and "deny" in tried.stdout
+    assert user.agent("hooks", "test", "PreToolUse", "run_command", "command=ls").exit_code == 0
+    assert user.agent("hooks", "test", "PreToolUs").exit_code == 2
+    assert user.agent("hooks", "test", "Stop").stderr == "no hook of yours is for Stop\n"
+    assert user.agent("hooks", "list", cwd=user.home, AGENT_CONFIG_DIR=str(user.home / "none")).stdout == "(no hooks)\n"
+
+
+def test_trust_asks_at_a_terminal(user: User, project: Path) -> None:
+    session = TerminalSession(user, "trust", str(project))
+    session.wait_for("Trust them?")
+    session.send("y\r")
+    assert session.wait_exit() == 0
+    assert user.agent("trust", "--check", str(project)).exit_code == 0
+
+
+def test_a_run_leaves_a_manifest_of_what_tools_and_commands_changed(user: User) -> None:
+    folder = user.home / "work"
+    folder.mkdir()
+    (folder / "old.txt").write_text("one\ntwo\n")
+    replies = (
+        lead_call("write_file", path="new.txt", content="a\nb\n"),
+        lead_call("run_command", command="echo three >> old.txt; mkdir -p node_modules; touch node_modules/x .hidden"),
+        lead_reply("Done."),
+    )
+    result = run(user, folder, replies=replies)
+    session = user.data / "sessions" / str(result.events[0]["session_id"])
+    manifest = json.loads((session / "manifest.json").read_text())
+    entries = {entry["path"]: entry for entry in manifest["changes"]}
+    assert {path: entry["status"] for path, entry in entries.items()} == {"new.txt": "added", "old.txt": "modified"}
+    assert (manifest["files"], manifest["added_lines"], manifest["deleted_lines"]) == (2, 3, 0)
+    assert entries["old.txt"]["bytes"] == 14 and "+three" in entries["old.txt"]["diff"]

@@ -1,0 +1,1 @@
+"""The fault campaign: kills, power cuts, disk faults, damaged folders, provider faults."""

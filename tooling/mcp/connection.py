@@ -1,0 +1,162 @@
+"""The connection to one server: opened with its first use, one call at a time, within limits, closed with the run."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import field
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from tooling.contract.action import ActionGate
+from tooling.contract.command import CommandRunner
+from tooling.contract.context import ExecCtx
+from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.question import Asker
+from tooling.contract.result import TIMED_OUT, ToolError
+from tooling.mcp.listing import ServerListing
+from tooling.mcp.listing_store import ListingStore
+from tooling.mcp.servers import INSTALL, MISSING_EXTRA, McpServer, ServerProblem, expand_variables
+
+if TYPE_CHECKING:
+    from tooling.mcp.client import McpClient
+
+T = TypeVar("T")
+
+# A server that crashes again and again is not started for ever.
+MAX_STARTS = 3
+_CLOSE_S = 5.0
+
+
+class Sampler(Protocol):
+    """Asks the run's model on behalf of a server."""
+
+    async def sample(self, system: str, messages: Iterable[tuple[str, str]], max_tokens: int, ctx: ExecCtx) -> str:
+        """Return the reply to messages, each a role and a text. Raises ToolError."""
+        ...
+
+
+class ServerSandbox(Protocol):
+    """Where the process of one server runs."""
+
+    @property
+    def runner(self) -> CommandRunner:
+        """What starts the process."""
+        ...
+
+    async def close(self) -> None:
+        """End everything that runs in it."""
+        ...
+
+
+class Login(Protocol):
+    """Lets the user log in to a server in a browser."""
+
+    async def show(self, url: str) -> None:
+        """Show the address where the user logs in."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class McpHost:
+    """What servers get from the run: where they run, and the ways to the user and the model.
+
+    `folder` is where listings and tokens are stored. Without `login` a server that needs one cannot be used.
+    """
+
+    workspace: Path
+    folder: Path
+    environ: Mapping[str, str]
+    open_sandbox: Callable[[McpServer], ServerSandbox]
+    asker: Asker
+    gate: ActionGate
+    version: str
+    sampler: Sampler | None = None
+    login: Login | None = None
+    warn: Callable[[str], None] = field(default=lambda message: None)
+
+
+class ServerConnection:
+    """One server of a run."""
+
+    def __init__(self, server: McpServer, host: McpHost, store: ListingStore) -> None:
+        self.server = server
+        self._host = host
+        self._store = store
+        self._lock = asyncio.Lock()
+        self._client: McpClient | None = None
+        self._starts = 0
+
+    async def refresh(self, ctx: ExecCtx) -> ServerListing:
+        """Ask the server what it offers, and store it."""
+        return await self.use(ctx, self._list)
+
+    async def use(self, ctx: ExecCtx, work: "Callable[[McpClient], Awaitable[T]]") -> T:
+        """Start the server if needed and do something with it; every failure is a ToolError."""
+        async with self._lock:
+            client = await self._get_client()
+            try:
+                return await client.limit(self.server.timeout_s, ctx, lambda: work(client))
+            except TimeoutError as error:
+                await self.close()
+                raise self._timed_out("answer", self.server.timeout_s) from error
+            except ToolError:
+                raise
+            except Exception as error:
+                reason = client.describe_failure(error)
+                if client.has_ended:
+                    await self.close()
+                raise ToolError(f"The MCP server {self.server.name} failed: {reason}.") from error
+
+    async def close(self) -> None:
+        """End the server; it is started again if it is used once more."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close(_CLOSE_S)
+
+    async def _list(self, client: "McpClient") -> ServerListing:
+        listing = await client.list_all()
+        self._store.save(self.server, listing)
+        return listing
+
+    async def _get_client(self) -> "McpClient":
+        if self._client is not None and not self._client.has_ended:
+            return self._client
+        await self.close()
+        if self._starts >= MAX_STARTS:
+            raise ToolError(f"The MCP server {self.server.name} has ended {MAX_STARTS} times and is not started again.")
+        self._starts += 1
+        client = await self._load_client()
+        try:
+            await client.start(self.server.start_timeout_s)
+        except TimeoutError as error:
+            await client.close(_CLOSE_S)
+            raise self._timed_out("start", self.server.start_timeout_s) from error
+        except Exception as error:
+            await client.close(_CLOSE_S)
+            reason = client.describe_failure(error)
+            raise ToolError(f"The MCP server {self.server.name} could not be started: {reason}.") from error
+        except asyncio.CancelledError:
+            await client.close(_CLOSE_S)
+            raise
+        self._client = client
+        return client
+
+    async def _load_client(self) -> "McpClient":
+        try:
+            server = expand_variables(self.server, self._host.environ)
+        except ServerProblem as problem:
+            raise ToolError(f"The MCP server {self.server.name} cannot be used: {problem}.") from problem
+        # The SDK takes seconds to import, and the screen must not stop for so long.
+        return (await asyncio.to_thread(load_client))(server, self._host)
+
+    def _timed_out(self, what: str, limit_s: float) -> ToolError:
+        message = f"The MCP server {self.server.name} did not {what} within {limit_s:g} s, so it was ended."
+        return ToolError(message, exit_code=TIMED_OUT, status="timeout")
+
+
+def load_client() -> "type[McpClient]":
+    """Import the client. Raises ToolError if the extra is not installed."""
+    try:
+        from tooling.mcp.client import McpClient
+    except ImportError as error:
+        raise ToolError(f"{MISSING_EXTRA}: {INSTALL}") from error
+    return McpClient

@@ -1,0 +1,70 @@
+"""The MCP tools of a run: all of them with their schemas, or a search if there are many."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.tool import AnyTool, ToolServices
+from tooling.mcp.connection import McpHost, ServerConnection
+from tooling.mcp.listing import ServerListing, full_name
+from tooling.mcp.listing_store import ListingStore
+from tooling.mcp.search import MAX_SHOWN_TOOLS, AnyMcpTool, CallMcpTool, McpToolIndex, SearchMcpTools
+from tooling.mcp.servers import McpServer
+from tooling.mcp.tools import READ_RESOURCE, McpTool, ReadResource
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class McpToolset:
+    """The tools of the offered servers. `hidden` ones can be called, but their schemas are only found by a search."""
+
+    tools: tuple[AnyTool, ...]
+    hidden: tuple[AnyTool, ...]
+    connections: tuple[ServerConnection, ...]
+
+    async def close(self) -> None:
+        """End all servers."""
+        await asyncio.gather(*(connection.close() for connection in self.connections))
+
+
+def build_toolset(
+    servers: Sequence[McpServer],
+    services: ToolServices,
+    host: McpHost,
+    store: ListingStore,
+    add_tool: Callable[[AnyTool], None],
+) -> McpToolset:
+    """Build the tools from what servers offered last; none is started. `add_tool` gets those that are found later."""
+    connections = tuple(ServerConnection(server, host, store) for server in servers)
+
+    def build(connection: ServerConnection, listing: ServerListing) -> list[AnyMcpTool]:
+        return build_server_tools(connection, listing, services, store)
+
+    def build_late(connection: ServerConnection, listing: ServerListing) -> list[AnyMcpTool]:
+        tools = build(connection, listing)
+        for tool in tools:
+            add_tool(tool)
+        return tools
+
+    known = [(connection, store.load(connection.server)) for connection in connections]
+    unknown = [connection for connection, listing in known if listing is None]
+    tools = tuple(tool for connection, listing in known if listing is not None for tool in build(connection, listing))
+    index = McpToolIndex(tools, unknown, build_late)
+    search = (SearchMcpTools(services, index, [server.name for server in servers]), CallMcpTool(services, index))
+    if not unknown and len(tools) <= MAX_SHOWN_TOOLS:
+        # A conversation that began with a search may go on with it.
+        return McpToolset(tools=tools, hidden=search, connections=connections)
+    return McpToolset(tools=search, hidden=tools, connections=connections)
+
+
+def build_server_tools(
+    connection: ServerConnection, listing: ServerListing, services: ToolServices, store: ListingStore
+) -> list[AnyMcpTool]:
+    """Return the tools of one server that its configuration allows."""
+    server = connection.server
+    tools: dict[str, AnyMcpTool] = {}
+    for offered in listing.tools:
+        if server.uses(offered.name):
+            tools.setdefault(full_name(server.name, offered.name), McpTool(services, connection, offered, store))
+    if listing.resources and server.uses(READ_RESOURCE):
+        tools.setdefault(full_name(server.name, READ_RESOURCE), ReadResource(services, connection, listing.resources))
+    return list(tools.values())
