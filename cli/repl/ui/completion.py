@@ -4,10 +4,11 @@ import os
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion, ThreadedCompleter
 from prompt_toolkit.document import Document
 
 from agent.vocabulary.errors import AgentError
@@ -176,3 +177,35 @@ class ReplCompleter(Completer):
             Completion(mention(name), start_position=-length, display=to_single_line(name))
             for name in self._files.find(query, _MAX_SHOWN)
         ]
+
+
+class BackgroundCompleter(ThreadedCompleter):
+    """Runs a completer in a thread, and again if commands were added meanwhile."""
+
+    def __init__(self, completer: ReplCompleter, commands: Callable[[], Sequence[SlashCommand]]) -> None:
+        super().__init__(completer)
+        self._known_commands = commands
+        self._is_running = False
+
+    async def get_completions_async(
+        self, document: Document, complete_event: CompleteEvent
+    ) -> AsyncGenerator[Completion, None]:
+        self._is_running = True
+        try:
+            found: list[Completion] = []
+            commands: Sequence[SlashCommand] | None = None
+            while commands is not self._known_commands():
+                commands = self._known_commands()
+                found = [each async for each in super().get_completions_async(document, complete_event)]
+        finally:
+            self._is_running = False
+        for completion in found:
+            yield completion
+
+    def refresh(self, buffer: Buffer) -> None:
+        """Offer newly added commands if a command is being typed and none is chosen yet."""
+        chosen = buffer.complete_state and buffer.complete_state.current_completion
+        if buffer.text.startswith("/") and not chosen and not self._is_running:
+            # A list that is shown would be kept.
+            buffer.complete_state = None
+            buffer.start_completion()

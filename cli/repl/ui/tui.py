@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory, ConditionalAutoSuggest
 from prompt_toolkit.buffer import Buffer
-from prompt_toolkit.completion import ThreadedCompleter
 from prompt_toolkit.filters import Condition
 
 from agent.config.user_dirs import data_dir
@@ -23,7 +22,7 @@ from cli.repl.input import Pastes, open_history
 from cli.repl.mentions import image_mentions
 from cli.repl.slash_commands import Candidate, SlashCommand
 from cli.repl.ui.approval_cards import MIN_SEEN_S, ApprovalCards
-from cli.repl.ui.completion import FileIndex, ReplCompleter
+from cli.repl.ui.completion import BackgroundCompleter, FileIndex, ReplCompleter
 from cli.repl.ui.frame_output import RESET_TERMINAL
 from cli.repl.ui.input_focus import InputFocus
 from cli.repl.ui.keys import key_bindings
@@ -69,9 +68,10 @@ class Tui:
         completer = ReplCompleter(
             commands=lambda: repl.commands, arguments=self._arguments, files=files, words=repl.complete_word
         )
+        self._completer = BackgroundCompleter(completer, lambda: repl.commands)
         self.buffer = Buffer(
             history=open_history(data_dir(state.environ), Redactor(settings.secrets).redact),
-            completer=ThreadedCompleter(completer),
+            completer=self._completer,
             complete_while_typing=is_writing,
             auto_suggest=ConditionalAutoSuggest(AutoSuggestFromHistory(), is_writing),
             multiline=True,
@@ -201,9 +201,7 @@ class Tui:
 
     def refresh_completions(self) -> None:
         """Offer newly loaded commands if a command name is being typed."""
-        chosen = self.buffer.complete_state and self.buffer.complete_state.current_completion
-        if self.buffer.text.startswith("/") and not chosen:
-            self.buffer.start_completion()
+        self._completer.refresh(self.buffer)
 
     async def pick(self, title: str, candidates: Sequence[Candidate]) -> str | None:
         """Let the user choose from a list; return None if nothing was chosen."""

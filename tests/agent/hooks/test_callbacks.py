@@ -107,7 +107,8 @@ def test_a_receiver_that_takes_nothing_costs_no_end(tmp_path: Path, status: int)
         assert finished.outcome.exit_code == 0 and finished.outcome.answer == "Done."
         told.released.set()
         assert len(spooled(tmp_path)) == 1
-        assert len([warning for warning in finished.warnings if "does not take callbacks" in warning]) == 1
+        warnings = [*finished.warnings, *map(str, finished.events[0]["warnings"])]  # type: ignore[call-overload]
+        assert len([warning for warning in warnings if "does not take callbacks" in warning]) == 1
         assert TOKEN not in spooled(tmp_path)[0].read_text()
         told.answer = lambda number: 200
         told.taken.clear()
