@@ -23,7 +23,7 @@ from tooling.contract.context import ExecCtx
 from tooling.contract.question import Question
 from tooling.contract.result import ToolError
 from tooling.contract.tool import DenyFurtherActions, ToolServices, ToolSpec
-from tooling.mcp.connection import Login, McpHost, ServerConnection
+from tooling.mcp.connection import KeptConnections, Login, McpHost, ServerConnection
 from tooling.mcp.listing import OfferedPrompt
 from tooling.mcp.listing_store import ListingStore
 from tooling.mcp.servers import McpServer
@@ -120,21 +120,37 @@ def add_mcp_tools(env: ToolEnvironment, executor: LocalToolExecutor, servers: Se
     problems: list[str] = []
     host = mcp_host(env, executor.services)
     store = ListingStore(host.folder, is_saved=env.scope.is_persistent)
+    kept = _kept_connections(env)
+    surroundings = backend_options(env).without_callbacks()
+    connections = [kept.open(server, surroundings, host, store) for server in servers]
+    if env.shared_backend is None:
+        executor.call_at_close(kept.close)
     toolset = build_toolset(
-        servers, executor.services, host, store, lambda tool: executor.add_tool(tool, is_listed=False)
+        connections, executor.services, store, lambda tool: executor.add_tool(tool, is_listed=False)
     )
     for tool, is_listed in (*((t, True) for t in toolset.tools), *((t, False) for t in toolset.hidden)):
         try:
             executor.add_tool(tool, is_listed=is_listed)
         except RegistrationError as error:
             problems.append(f"skipped a tool of an MCP server: {error}")
-    executor.call_at_close(toolset.close)
     return tuple(problems)
+
+
+def _kept_connections(env: ToolEnvironment) -> KeptConnections:
+    """Return the connections of the session if something outlives its runs, else new ones."""
+    shared = env.shared_backend
+    if shared is None:
+        return KeptConnections()
+    if shared.connections is None:
+        shared.connections = KeptConnections()
+    return shared.connections
 
 
 def mcp_host(env: ToolEnvironment, services: ToolServices, login: Login | None = None) -> McpHost:
     """Return what servers get from a run."""
     options = backend_options(env)
+    if env.shared_backend is not None:
+        options = env.shared_backend.report_to_current_run(options)
     return McpHost(
         workspace=env.scope.cwd,
         folder=mcp_folder(env.scope.data_dir),

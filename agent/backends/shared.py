@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Iterable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from agent.backends.backend import Backend, BackendOptions
 from agent.backends.table import build_backend
@@ -11,6 +12,9 @@ from tooling.contract.fast_dataclass import dataclass
 from tooling.jobs import BackgroundJobs
 from tooling.safety.secrets.redact import Redactor
 from tooling.web.network_attempt import NetworkAttempt
+
+if TYPE_CHECKING:
+    from tooling.mcp.connection import KeptConnections
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +38,8 @@ class SharedBackend:
         self._opened: _Opened | None = None
         self._run: BackendOptions | None = None
         self._closing: set[asyncio.Future[None]] = set()
+        # The MCP servers of the session, if it uses any.
+        self.connections: KeptConnections | None = None
 
     def open(self, name: str, options: BackendOptions, secrets: Iterable[str] = ()) -> tuple[Backend, BackgroundJobs]:
         """Return the backend and jobs for the next run, which gets all events until it closes the backend."""
@@ -46,8 +52,14 @@ class SharedBackend:
         self._run = options
         return replace(opened.backend, close=self._end_run), opened.jobs
 
+    def report_to_current_run(self, options: BackendOptions) -> BackendOptions:
+        """Return the options with callbacks that reach whatever run is going on."""
+        return replace(options, on_attempt=self._on_attempt, warn=self._warn, on_sandbox_error=self._on_sandbox_error)
+
     async def close(self) -> None:
-        """End all background commands and the backend."""
+        """End all background commands, the MCP servers and the backend."""
+        if self.connections is not None:
+            await self.connections.close()
         if self._opened is not None:
             self._close_later(self._opened)
             self._opened = None
@@ -55,10 +67,7 @@ class SharedBackend:
             await asyncio.wait(self._closing)
 
     def _build(self, name: str, options: BackendOptions, secrets: Iterable[str]) -> _Opened:
-        backend = build_backend(
-            name,
-            replace(options, on_attempt=self._on_attempt, warn=self._warn, on_sandbox_error=self._on_sandbox_error),
-        )
+        backend = build_backend(name, self.report_to_current_run(options))
         jobs = BackgroundJobs(backend.runner, Redactor(secrets).redact_file)
         return _Opened(name=name, options=options, backend=backend, jobs=jobs)
 

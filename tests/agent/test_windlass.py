@@ -2,17 +2,31 @@
 
 import asyncio
 import json
+import re
 import signal
+import sys
 from contextlib import aclosing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from agent.app import Windlass, WindlassConfig
 from agent.protocol.commands import ResolveApproval, Submit
-from agent.protocol.events import ApprovalRequested, Event, MessageAdded, RunCompleted, RunStarted, ToolStarted
+from agent.protocol.events import (
+    ApprovalRequested,
+    Event,
+    MessageAdded,
+    RunCompleted,
+    RunStarted,
+    ToolCompleted,
+    ToolStarted,
+)
 from agent.vocabulary.errors import AgentError, UsageError
+from agent.vocabulary.task_config import TaskConfig
 from tests.cli.terminal_user import lead_call, lead_reply
+from tests.tooling.mcp.mcp_harness import SERVERS
+from tests.tooling.mcp.test_hostile_servers import command_lines
 
 HOST = {"backend": "host", "planning": "auto"}
 
@@ -140,3 +154,24 @@ async def test_it_prints_nothing_and_leaves_signals_alone(tmp_path: Path, capfd:
         assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
     assert any(isinstance(event, MessageAdded) for event in events)
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.slow
+async def test_an_mcp_server_keeps_its_state_from_one_request_to_the_next(tmp_path: Path) -> None:
+    server = {"command": sys.executable, "args": [str(SERVERS / "hostile.py"), "counts"], "sandbox": False}
+    changed = {**server, "env": {"ANY": "thing"}}
+    call = lead_call("mcp__counts__work")
+    async with Windlass(config(tmp_path)) as windlass:
+        windlass.configure(approval_mode="yolo")
+
+        async def results(configured: object, call: object) -> list[str]:
+            windlass.configure(model=write_script(tmp_path, call, lead_reply("Done.")))
+            task = TaskConfig(mcp_config={"mcpServers": {"counts": configured}})
+            windlass.config = replace(windlass.config, task=task)
+            return [event.output for event in await collect(windlass, "go") if isinstance(event, ToolCompleted)]
+
+        search = lead_call("search_mcp_tools", query="")
+        steps = ((server, search), (server, call), (server, call), (changed, search), (changed, call))
+        texts = [text for configured, step in steps for text in await results(configured, step)]
+    assert re.findall(r"call \d", "\n".join(texts)) == ["call 1", "call 2", "call 1"]
+    assert not [line for line in command_lines() if "hostile.py\0counts" in line]

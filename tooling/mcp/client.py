@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# A server ends with the run.
+# A server ends with its run or session.
 _NO_LIMIT_S = 7 * 24 * 3600.0
 _MAX_PAGES = 20
 _REASON_CHARS = 400
@@ -57,6 +57,11 @@ class McpClient:
         self._stop = asyncio.Event()
         self._opened: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
         self._task: asyncio.Task[None] | None = None
+
+    def attach(self, host: "McpHost") -> None:
+        """Let the server reach the user and the model of another run."""
+        self._host = host
+        self._requests.attach(host)
 
     @property
     def has_ended(self) -> bool:

@@ -1,4 +1,4 @@
-"""The connection to one server: opened with its first use, one call at a time, within limits, closed with the run."""
+"""The connection to one server: opened with its first use, one call at a time, within limits."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -75,7 +75,7 @@ class McpHost:
 
 
 class ServerConnection:
-    """One server of a run."""
+    """One server of a run or a session."""
 
     def __init__(self, server: McpServer, host: McpHost, store: ListingStore) -> None:
         self.server = server
@@ -84,6 +84,14 @@ class ServerConnection:
         self._lock = asyncio.Lock()
         self._client: McpClient | None = None
         self._starts = 0
+
+    def attach(self, host: McpHost, store: ListingStore) -> None:
+        """Serve another run: the server goes on running, and reaches the user and the model of that run."""
+        self._host = host
+        self._store = store
+        self._starts = 0
+        if self._client is not None:
+            self._client.attach(host)
 
     async def refresh(self, ctx: ExecCtx) -> ServerListing:
         """Ask the server what it offers, and store it."""
@@ -151,6 +159,32 @@ class ServerConnection:
     def _timed_out(self, what: str, limit_s: float) -> ToolError:
         message = f"The MCP server {self.server.name} did not {what} within {limit_s:g} s, so it was ended."
         return ToolError(message, exit_code=TIMED_OUT, status="timeout")
+
+
+class KeptConnections:
+    """The servers of a session: each keeps its state from one run to the next, and ends with the session."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, tuple[object, ServerConnection]] = {}
+        self._closing: set[asyncio.Future[None]] = set()
+
+    def open(self, server: McpServer, surroundings: object, host: McpHost, store: ListingStore) -> ServerConnection:
+        """Return the connection for the next run; a new one if the server's configuration or surroundings changed."""
+        known = self._kept.get(server.name)
+        if known is not None and (known[1].server, known[0]) == (server, surroundings):
+            known[1].attach(host, store)
+            return known[1]
+        if known is not None:
+            closing = asyncio.ensure_future(known[1].close())
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
+        connection = ServerConnection(server, host, store)
+        self._kept[server.name] = (surroundings, connection)
+        return connection
+
+    async def close(self) -> None:
+        """End all servers."""
+        await asyncio.gather(*(connection.close() for _, connection in self._kept.values()), *self._closing)
 
 
 def load_client() -> "type[McpClient]":

@@ -38,6 +38,10 @@ class ServerRequests:
         self._clock: asyncio.Timeout | None = None
         self._samples = self._questions = 0
 
+    def attach(self, host: "McpHost") -> None:
+        """Ask the user and the model of another run from now on."""
+        self._host = host
+
     @contextlib.contextmanager
     def serve(self, ctx: ExecCtx, clock: asyncio.Timeout) -> Iterator[None]:
         """Answer requests for one call, whose clock stops meanwhile."""

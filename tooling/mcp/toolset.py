@@ -1,15 +1,13 @@
 """The MCP tools of a run: all of them with their schemas, or a search if there are many."""
 
-import asyncio
 from collections.abc import Callable, Sequence
 
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.tool import AnyTool, ToolServices
-from tooling.mcp.connection import McpHost, ServerConnection
+from tooling.mcp.connection import ServerConnection
 from tooling.mcp.listing import ServerListing, full_name
 from tooling.mcp.listing_store import ListingStore
 from tooling.mcp.search import MAX_SHOWN_TOOLS, AnyMcpTool, CallMcpTool, McpToolIndex, SearchMcpTools
-from tooling.mcp.servers import McpServer
 from tooling.mcp.tools import READ_RESOURCE, McpTool, ReadResource
 
 
@@ -19,22 +17,15 @@ class McpToolset:
 
     tools: tuple[AnyTool, ...]
     hidden: tuple[AnyTool, ...]
-    connections: tuple[ServerConnection, ...]
-
-    async def close(self) -> None:
-        """End all servers."""
-        await asyncio.gather(*(connection.close() for connection in self.connections))
 
 
 def build_toolset(
-    servers: Sequence[McpServer],
+    connections: Sequence[ServerConnection],
     services: ToolServices,
-    host: McpHost,
     store: ListingStore,
     add_tool: Callable[[AnyTool], None],
 ) -> McpToolset:
     """Build the tools from what servers offered last; none is started. `add_tool` gets those that are found later."""
-    connections = tuple(ServerConnection(server, host, store) for server in servers)
 
     def build(connection: ServerConnection, listing: ServerListing) -> list[AnyMcpTool]:
         return build_server_tools(connection, listing, services, store)
@@ -49,11 +40,14 @@ def build_toolset(
     unknown = [connection for connection, listing in known if listing is None]
     tools = tuple(tool for connection, listing in known if listing is not None for tool in build(connection, listing))
     index = McpToolIndex(tools, unknown, build_late)
-    search = (SearchMcpTools(services, index, [server.name for server in servers]), CallMcpTool(services, index))
+    search = (
+        SearchMcpTools(services, index, [connection.server.name for connection in connections]),
+        CallMcpTool(services, index),
+    )
     if not unknown and len(tools) <= MAX_SHOWN_TOOLS:
         # A conversation that began with a search may go on with it.
-        return McpToolset(tools=tools, hidden=search, connections=connections)
-    return McpToolset(tools=search, hidden=tools, connections=connections)
+        return McpToolset(tools=tools, hidden=search)
+    return McpToolset(tools=search, hidden=tools)
 
 
 def build_server_tools(

@@ -14,7 +14,7 @@ from tooling.contract.question import Question
 from tooling.contract.result import ToolResult
 from tooling.contract.tool import AnyTool, ToolServices
 from tooling.jobs import BackgroundJobs
-from tooling.mcp.connection import McpHost
+from tooling.mcp.connection import McpHost, ServerConnection
 from tooling.mcp.listing_store import ListingStore
 from tooling.mcp.servers import McpServer, parse_server
 from tooling.mcp.toolset import McpToolset, build_toolset
@@ -64,7 +64,7 @@ class McpHarness:
     folder: Path
     user: ScriptedUser = field(default_factory=ScriptedUser)
     environ: dict[str, str] = field(default_factory=lambda: {"PATH": "/usr/bin:/bin"})
-    toolsets: list[McpToolset] = field(default_factory=list)
+    connections: list[ServerConnection] = field(default_factory=list)
     late: list[AnyTool] = field(default_factory=list)
 
     @property
@@ -92,22 +92,22 @@ class McpHarness:
         """Return the tools of a run; servers that were asked before are known."""
         runner = HostCommandRunner(self.environ)
         services = ToolServices(runner=runner, asker=self.user, jobs=BackgroundJobs(runner), action_gate=self.user)
-        toolset = build_toolset(servers, services, self.host, self.store, self.late.append)
-        self.toolsets.append(toolset)
-        return toolset
+        opened = [ServerConnection(server, self.host, self.store) for server in servers]
+        self.connections += opened
+        return build_toolset(opened, services, self.store, self.late.append)
 
     async def learn(self, server: McpServer) -> McpToolset:
         """Ask a server what it offers, as `agent mcp test` does, and return the tools of the next run."""
-        toolset = self.open(server)
+        connection = ServerConnection(server, self.host, self.store)
         try:
-            await toolset.connections[0].refresh(self.ctx)
+            await connection.refresh(self.ctx)
         finally:
-            await toolset.close()
+            await connection.close()
         return self.open(server)
 
     async def close(self) -> None:
-        for toolset in self.toolsets:
-            await toolset.close()
+        for connection in self.connections:
+            await connection.close()
 
 
 def hostile(mode: str, **settings: object) -> McpServer:

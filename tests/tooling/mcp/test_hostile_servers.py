@@ -184,7 +184,7 @@ async def test_a_variable_that_is_not_set_is_named(harness: McpHarness) -> None:
 async def test_nothing_of_a_server_is_left_when_the_run_ends(harness: McpHarness, mode: str) -> None:
     toolset = await harness.learn(hostile(mode))
     await call(harness, find(toolset, WORK.format(mode)))
-    await toolset.close()
+    await harness.close()
     assert [line for line in command_lines() if "987.65" in line or f"hostile.py\0{mode}" in line] == []
 
 

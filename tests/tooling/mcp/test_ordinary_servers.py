@@ -25,7 +25,7 @@ async def test_a_server_of_the_sdk_offers_tools_resources_and_prompts(harness: M
     ]
     assert ">\n42\n<" in (await call(harness, find(toolset, "mcp__notes__add"), a=2, b=40)).content
     assert "buy milk" in (await call(harness, find(toolset, "mcp__notes__read_resource"), uri="notes://today")).content
-    text = await toolset.connections[0].use(harness.ctx, lambda client: client.get_prompt("review", {"topic": "tea"}))
+    text = await harness.connections[-1].use(harness.ctx, lambda client: client.get_prompt("review", {"topic": "tea"}))
     assert text == "Review this: tea"
 
 

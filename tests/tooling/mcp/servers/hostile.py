@@ -123,6 +123,8 @@ def work(request: dict) -> None:
         send({"jsonrpc": "2.0", "id": "what", "error": {"code": "x"}})
     if MODE in ("asks", "samples", "roots"):
         text = ask_back()
+    if MODE == "counts":
+        text = f"call {calls}"
     if MODE == "environment":
         text = json.dumps(dict(os.environ))
     reply(request, {"content": [{"type": "text", "text": text}]})
