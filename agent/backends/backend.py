@@ -29,7 +29,7 @@ class BackendOptions:
     deny_net: tuple[str, ...] = ()
     sandbox_type: str = "auto"
     image: str = ""
-    socket_dir: Path = Path("/nonexistent")
+    socket_dir: Path = Path("/dev/null/no-sockets")
     on_attempt: OnAttempt = lambda attempt: None
     warn: Callable[[str], None] = lambda message: None
     on_sandbox_error: Callable[[SandboxError], None] = lambda error: None

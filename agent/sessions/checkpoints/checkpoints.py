@@ -7,12 +7,13 @@ other tools to run is found at the end.
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from agent.protocol.channel import Channel
 from agent.protocol.events import FilesChanged, WarningRaised
-from agent.sessions.checkpoints.command_window import CommandWindow, Workspace, attribute, now_ns
+from agent.sessions.checkpoints.command_window import CommandWindow, Workspace, attribute, earliest_change_ns
 from agent.vocabulary.errors import AgentError
 from agent.vocabulary.outcome import RunnableFile
 from tooling.contract.context import ExecCtx
@@ -138,14 +139,14 @@ class Checkpoints:
     async def begin_command(self, window: CommandWindow) -> None:
         """Return when everything that a command may change is saved."""
         await self._built()
-        window.started_ns = now_ns()
+        window.started_ns = earliest_change_ns()
         self._all_windows.append(window)
         # A look goes on when its caller is cancelled: no other one may start before it has ended.
         await asyncio.shield(self._start(self._begin(window)))
 
     def end_command(self, window: CommandWindow) -> None:
         """Look for the changes of a command that has ended, in the background."""
-        window.ended_ns = None if window.is_background else now_ns()
+        window.ended_ns = None if window.is_background else time.time_ns()
         self._start(self._end(window))
 
     async def begin_write(self) -> None:
@@ -257,7 +258,7 @@ class Checkpoints:
         async with self._lock:
             await self._look(window)
             if self._keeper:
-                window.started_ns = now_ns()
+                window.started_ns = earliest_change_ns()
                 self._windows.append(window)
             else:
                 self._tell_problem(window)

@@ -1,10 +1,14 @@
 """The folders that commands may change, and the time in which each command may have changed them."""
 
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from tooling.contract.fast_dataclass import dataclass
+
+# CLOCK_REALTIME_COARSE, which the standard library does not name.
+_COARSE_CLOCK = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,9 +49,12 @@ class CommandWindow:
         return self.started_ns <= moment_ns and (self.ended_ns is None or moment_ns <= self.ended_ns)
 
 
-def now_ns() -> int:
-    """Return the time on the clock from which the kernel takes the times of files."""
-    return time.clock_gettime_ns(getattr(time, "CLOCK_REALTIME_COARSE", time.CLOCK_REALTIME))
+def earliest_change_ns() -> int:
+    """Return a time that no file changed from now on can be older than.
+
+    Linux takes the times of files from a clock that is up to a tick late, or from the exact one: which, is up to it.
+    """
+    return time.clock_gettime_ns(_COARSE_CLOCK if sys.platform == "linux" else time.CLOCK_REALTIME)
 
 
 def attribute(changed_ns: int | None, windows: Sequence[CommandWindow]) -> list[CommandWindow]:

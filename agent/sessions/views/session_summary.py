@@ -15,7 +15,7 @@ from agent.vocabulary.usage import Usage
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import decode, encode
 from tooling.files.atomic_write import backup_path, write_atomic
-from tooling.files.open_regular import open_regular, read_regular, stat_regular
+from tooling.files.open_regular import NOT_REGULAR, NotRegularFile, open_regular, read_regular, stat_regular
 
 MAX_RUNS = 50
 _SUMMARY_CHARS = 2000
@@ -290,6 +290,8 @@ def read_summary(folder: SessionFolder) -> SessionRecord | None:
     """Read SESSION.json; None if it is missing. Raises ValueError if it is invalid."""
     try:
         return decode(SessionRecord, json.loads(read_regular(folder.summary)), extra="ignore")
+    except NotRegularFile as error:
+        raise ValueError(NOT_REGULAR) from error
     except OSError:
         return None
     except RecursionError as error:

@@ -60,7 +60,8 @@ _PARTS = (
 )
 _NAME_CELLS = max(map(len, _PARTS))
 _MAX_LISTED = 5
-_NO_LOG = Path("/nonexistent")
+# No session has a log of this name.
+_NO_LOG = "no-session"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +105,8 @@ def read_context(state: ReplState, session_id: str | None) -> SessionContext:
     """Read the conversation of a session and calibrate its size by the provider's last count."""
     specs = load_full_catalog(state.environ, state.read_settings().settings).specs
     effects = {spec.name: spec.effect for spec in specs}
-    log = SessionStore(data_dir(state.environ)).find(session_id).events if session_id else _NO_LOG
+    data = data_dir(state.environ)
+    log = SessionStore(data).find(session_id).events if session_id else data / _NO_LOG
     last_run, counted, compactions = _scan(log)
     schema_chars = _schema_chars((*specs, PlanTool.spec), last_run)
     ratio = 1 / CHARS_PER_TOKEN

@@ -37,7 +37,10 @@ def make_odd(folder: SessionFolder, name: str, kind: str) -> None:
 @pytest.mark.parametrize("name", ["events.jsonl", "SESSION.json", "title", "lock"])
 def test_no_command_hangs_or_crashes(user: User, name: str, kind: str) -> None:
     write_run(user.data, "good", completed_run("the good one"))
-    make_odd(write_run(user.data, "odd", completed_run("the odd one")), name, kind)
+    odd = write_run(user.data, "odd", completed_run("the odd one"))
+    # The log is idle, so that commands may bring its summary up to date.
+    os.utime(odd.events, (0, 0))
+    make_odd(odd, name, kind)
     # User.agent ends a command that hangs, and the test with it.
     for words in COMMANDS:
         ended = user.agent(*words)

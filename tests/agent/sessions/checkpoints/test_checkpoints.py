@@ -1,6 +1,7 @@
 """Changes are reported under the command that made them, and what is not certain is said."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from agent.protocol.events import FilesChanged, WarningRaised
 from agent.sessions.checkpoints import checkpoints as module
 from agent.sessions.checkpoints import tree
 from agent.sessions.checkpoints.checkpoints import CallWatch, Checkpoints
-from agent.sessions.checkpoints.command_window import CommandWindow, Workspace, attribute
+from agent.sessions.checkpoints.command_window import CommandWindow, Workspace, attribute, earliest_change_ns
 from tooling.contract.context import ExecCtx
 from tooling.contract.secrets import NoSecrets
 from tooling.files.change_file import change_file
@@ -168,3 +169,10 @@ def test_the_time_of_a_change_tells_which_command_made_it() -> None:
     assert attribute(None, [one, two]) == [one, two]
     assert attribute(5, [one, two]) == [one, two]
     assert attribute(99, [one]) == [one]
+
+
+def test_a_file_that_is_changed_at_once_is_not_older_than_the_window(tmp_path: Path) -> None:
+    for number in range(200):
+        started = earliest_change_ns()
+        (tmp_path / str(number)).touch()
+        assert started <= (tmp_path / str(number)).stat().st_ctime_ns <= time.time_ns()
