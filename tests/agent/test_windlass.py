@@ -1,6 +1,7 @@
 """`Windlass`, the API for Python programs."""
 
 import asyncio
+import errno
 import json
 import re
 import signal
@@ -175,3 +176,17 @@ async def test_an_mcp_server_keeps_its_state_from_one_request_to_the_next(tmp_pa
         texts = [text for configured, step in steps for text in await results(configured, step)]
     assert re.findall(r"call \d", "\n".join(texts)) == ["call 1", "call 2", "call 1"]
     assert not [line for line in command_lines() if "hostile.py\0counts" in line]
+
+
+async def test_a_session_file_that_cannot_be_written_is_only_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(folder: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("agent.run_scope.refresh_session", fail)
+    async with Windlass(config(tmp_path, lead_reply("Hello."))) as windlass:
+        await collect(windlass, "greet")
+    assert windlass.outcome is not None
+    assert (windlass.outcome.exit_code, windlass.outcome.answer) == (0, "Hello.")
+    assert windlass.outcome.warnings == ("SESSION.json was not written: No space left on device",)

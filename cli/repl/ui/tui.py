@@ -64,11 +64,7 @@ class Tui:
         self._pastes = Pastes()
         self._escaped_at = float("-inf")
         is_writing = Condition(lambda: not self.picker.is_open)
-        files = FileIndex(state.cwd, state.environ)
-        completer = ReplCompleter(
-            commands=lambda: repl.commands, arguments=self._arguments, files=files, words=repl.complete_word
-        )
-        self._completer = BackgroundCompleter(completer, lambda: repl.commands)
+        self._completer = self._build_completer()
         self.buffer = Buffer(
             history=open_history(data_dir(state.environ), Redactor(settings.secrets).redact),
             completer=self._completer,
@@ -198,6 +194,16 @@ class Tui:
     def show_plan(self, steps: Sequence[PlanStep]) -> None:
         """Draw a plan that has not started yet."""
         self._transcript.show_plan(steps)
+
+    def _build_completer(self) -> BackgroundCompleter:
+        repl = self._repl
+        completer = ReplCompleter(
+            commands=lambda: repl.commands,
+            arguments=self._arguments,
+            files=FileIndex(repl.state.cwd, repl.state.environ),
+            words=repl.complete_word,
+        )
+        return BackgroundCompleter(completer, lambda: repl.commands)
 
     def refresh_completions(self) -> None:
         """Offer newly loaded commands if a command name is being typed."""

@@ -90,8 +90,9 @@ def test_a_corrupt_session_file_is_rebuilt_from_the_log(user: User) -> None:
     assert len(json.loads((user.data / "sessions/s/SESSION.json").read_text())["runs"]) == 2
 
 
-def test_a_session_file_that_cannot_be_written_is_only_a_warning(user: User) -> None:
+def test_a_folder_in_place_of_the_session_file_is_set_aside_with_a_warning(user: User) -> None:
     (user.data / "sessions/s/SESSION.json").mkdir(parents=True)
     ended = user.agent("run", "x", "--model", user.script(answer("done")), "--session", "s")
     assert (ended.exit_code, ended.stdout) == (0, "done\n")
-    assert "warning: SESSION.json was not written" in ended.stderr
+    assert "warning: SESSION.json was damaged and has been rebuilt" in ended.stderr
+    assert (user.data / "sessions/s/SESSION.json").is_file()
