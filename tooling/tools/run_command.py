@@ -22,6 +22,8 @@ PYTHON_TOOL = "run_python"
 # The kernel passes no longer argument to a program.
 MAX_CODE_BYTES = 128 * 1024 - 1
 CODE_TOO_LONG = "The code is longer than 128 kB; write it to a file and run that with run_command."
+KILLED = 137
+KILLED_NOTE = "[it was killed: by a signal, or because it needed more memory than it may use]"
 # What was printed before a time limit is part of the result.
 PYTHON_ENV = {"PYTHONUNBUFFERED": "1"}
 # Commands find the idempotency key of their effect here.
@@ -176,7 +178,8 @@ def _to_result(output: CommandOutput, name: str, limit_s: float, ctx: ExecCtx) -
         text = f"Cancelled.{' Output so far:' if text else ''}\n{text}".strip()
     elif code != 0:
         status = "error"
-        text = f"Exit {code}: {text or f'no output from {name} in {ctx.working_dir}'}"
+        killed = f"\n{KILLED_NOTE}" if code == KILLED else ""
+        text = f"Exit {code}: {text or f'no output from {name} in {ctx.working_dir}'}{killed}"
     meta = ToolMeta(
         status=status,
         output_path=None if output.spool is None else str(output.spool),

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent.backends.backend import Backend, BackendOptions
-from agent.backends.sandbox.lazy_runner import LazySandboxRunner
+from agent.backends.sandbox.lazy_runner import LazySandboxRunner, as_backend
 from agent.vocabulary.errors import SandboxError
-from tooling.safety.judges import allow_open_hosts
 
 if TYPE_CHECKING:
     from agent.backends.docker.engine import Engine
@@ -82,14 +81,4 @@ class DockerRunner(LazySandboxRunner):
 
 def build_backend(options: BackendOptions) -> Backend:
     """Return the backend whose commands run in a container."""
-    runner = DockerRunner(options)
-    return Backend(
-        name="docker",
-        runner=runner,
-        start=runner.start,
-        ready=runner.ready,
-        allow_host=runner.allow_host,
-        end_run=runner.end_run,
-        close=runner.close,
-        adjustments=(allow_open_hosts(runner.is_host_allowed),),
-    )
+    return as_backend("docker", DockerRunner(options))
