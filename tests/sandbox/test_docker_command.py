@@ -107,3 +107,13 @@ def test_doctor_tells_engine_version_rights_and_image(user: User, engine_socket:
     )
     ready = user.agent("doctor", DOCKER_HOST=f"unix://{engine_socket}", AGENT_DOCKER_IMAGE=IMAGE).stdout
     assert f"image {IMAGE}" in ready
+
+
+def test_a_follow_up_runs_in_the_same_image(user: User, workspace: Path, engine_socket: Path) -> None:
+    model = user.script(lead_reply("Done."))
+    flags = ("--model", model, "-C", str(workspace), "--planning", "auto", "--output-format", "stream-json")
+    agent(user, engine_socket, "run", "go", *flags, "--backend", "docker", "--image", IMAGE)
+    again = agent(user, engine_socket, "run", "more", "-c", *flags)
+    assert (again.events[0]["backend"], again.events[0]["image"]) == ("docker", IMAGE)
+    elsewhere = agent(user, engine_socket, "run", "more", "-c", *flags, "--backend", "sandbox")
+    assert (elsewhere.events[0]["backend"], "image" in elsewhere.events[0]) == ("sandbox", False)

@@ -16,7 +16,9 @@ from agent.backends.egress.proxy import bindable_path
 from agent.backends.process.host_process import KILL_TIMEOUT_S
 
 START_TIMEOUT_S = 30.0
-ENDED = "the container has ended while a command ran: it was killed, ran out of memory, or the Docker engine was stopped"
+ENDED = (
+    "the container has ended while a command ran: it was killed or out of memory, or the Docker engine was stopped"
+)
 NOT_HERE = "the Docker engine does not run its containers on this machine"
 _CREDENTIALS = struct.Struct("3i")
 _KILLED = 137
