@@ -40,7 +40,7 @@ names=$(dpkg-query -W -f '${db:Status-Abbrev} ${binary:Package}\n' $names 2>/dev
     find /etc/ssl/certs
     printf '%s\n' /bin /sbin /lib /lib64 /etc/passwd /etc/group /etc/nsswitch.conf /usr/bin/awk /etc/alternatives/awk
 } | sort -u | while read -r path; do if [ -e "$path" ] || [ -L "$path" ]; then echo "${path#/}"; fi; done \
-    | tar -C / --no-recursion --numeric-owner -c -T -
+    | tar -C / --no-recursion --numeric-owner --warning=no-file-changed -c -T -
 """
 
 
