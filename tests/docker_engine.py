@@ -19,6 +19,8 @@ import pytest
 from tests.programs import require
 
 IMAGE = "windlass-test:1"
+# The socket of an engine that runs already and has the image, such as Podman, for the tests to use instead.
+ENGINE_VARIABLE = "WINDLASS_TEST_ENGINE"
 # The owner of workspaces: commands in a container never run as root.
 OWNER = 65534
 _START_S = 60

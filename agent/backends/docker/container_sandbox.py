@@ -48,13 +48,28 @@ class _ContainerLimits(WorkerLimits):
 class ContainerSandbox(WorldSandbox):
     """Starts the world of the commands in a container."""
 
-    def __init__(self, policy: SandboxPolicy, *, engine: Engine, workspace: Path, image: str, sockets: Path) -> None:
+    def __init__(
+        self,
+        policy: SandboxPolicy,
+        *,
+        engine: Engine,
+        workspace: Path,
+        image: str,
+        sockets: Path,
+        is_podman: bool = False,
+    ) -> None:
         super().__init__(policy)
         self._engine = engine
         self._workspace = workspace
         self._image = image
         self._sockets = sockets
         self._seccomp = docker_profile(platform.machine())
+        self._is_podman = is_podman
+        if is_podman:
+            # It takes the path of a profile instead of its content.
+            file = sockets / "seccomp.json"
+            file.write_text(self._seccomp)
+            self._seccomp = str(file)
         self._etc = _write_etc(policy, sockets)
 
     def start_world(self, policy: SandboxPolicy, stdin: int) -> ContainerProcess:
@@ -66,6 +81,7 @@ class ContainerSandbox(WorldSandbox):
             sockets=self._sockets,
             etc=self._etc,
             seccomp=self._seccomp,
+            is_podman=self._is_podman,
         )
         return ContainerProcess(self._engine, plan, self._sockets, stdin, self.policy.environment["TMPDIR"])
 

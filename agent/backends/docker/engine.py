@@ -22,6 +22,9 @@ GROUP_HINT = "join the group that owns it (usermod -aG docker USER, then log in 
 NO_ANSWER = "the Docker engine at {socket} does not answer: {fault}"
 LOCAL_HINT = "set DOCKER_HOST to unix:///PATH of an engine on this machine, or unset it"
 TIMEOUT_S = 20.0
+PODMAN = "Podman"
+# Some faults repeat the whole request.
+_MAX_MESSAGE_CHARS = 500
 # Supported since Docker 19.03.
 _API = "http://docker/v1.40"
 _SOCKET_SCHEME = "unix://"
@@ -36,6 +39,11 @@ class EngineInfo:
     product: str = "Docker"
 
     @property
+    def is_podman(self) -> bool:
+        """Whether it is Podman, which takes a few options in another form."""
+        return self.product == PODMAN
+
+    @property
     def description(self) -> str:
         """The product, its version, and whose rights it has."""
         return f"{self.product} {self.version} ({'rootless' if self.is_rootless else 'not rootless'})"
@@ -46,7 +54,7 @@ class EngineFault(OSError):
 
     def __init__(self, message: str, status: int = 0) -> None:
         super().__init__(errno.EIO, message)
-        self.message = message
+        self.message = message if len(message) <= _MAX_MESSAGE_CHARS else f"{message[:_MAX_MESSAGE_CHARS]}…"
         self.status = status
 
     def __str__(self) -> str:
@@ -194,7 +202,7 @@ def check_socket(socket: Path) -> None:
 def _product(version: Mapping[str, object]) -> str:
     parts = version.get("Components")
     names = [str(part.get("Name", "")) for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
-    return "Podman" if any("Podman" in name for name in names) else "Docker"
+    return PODMAN if any(PODMAN in name for name in names) else "Docker"
 
 
 def _message(answer: httpx.Response) -> str:

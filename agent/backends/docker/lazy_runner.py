@@ -53,6 +53,7 @@ class DockerRunner(LazySandboxRunner):
                 workspace=options.workspace.resolve(),
                 image=options.image,
                 sockets=self._sockets,
+                is_podman=info.is_podman,
             )
         except UnknownArchitecture as problem:
             raise SandboxError(f"there is no seccomp profile for this machine: {problem}", hint="") from problem

@@ -17,7 +17,7 @@ from agent.backends.process.host_process import KILL_TIMEOUT_S
 from agent.backends.sandbox.runner import SandboxCommandRunner, build_sandbox_runner
 from agent.backends.table import build_backend
 from agent.backends.tool_executor import LocalToolExecutor, build_tool_executor
-from tests.docker_engine import IMAGE, OWNER, run_engine
+from tests.docker_engine import ENGINE_VARIABLE, IMAGE, OWNER, run_engine
 from tests.programs import needs
 from tests.tooling.tool_harness import NoUser, unrestricted_backend
 from tooling.approvals.policy import PolicyApprover
@@ -62,7 +62,10 @@ def make_runner(backend: str, workspace: Path, build_runner: BuildRunner) -> Com
 
 @pytest.fixture(scope="session")
 def engine_socket() -> Iterator[Path]:
-    """Return the socket of a Docker engine that the tests of this process share."""
+    """Return the socket of a Docker engine that the tests of this process share, or of another engine that is given."""
+    if given := os.environ.get(ENGINE_VARIABLE):
+        yield Path(given)
+        return
     with run_engine() as socket:
         yield socket
 
