@@ -37,16 +37,14 @@ async def build_image(engine: Engine, *, name: str, base: str, on_output: Callab
     """
     exact = await _pin(engine, base)
     params = {"t": name, "buildargs": json.dumps({"BASE": exact}), "labels": json.dumps({BASE_LABEL: exact}), "rm": "1"}
-    image_id = ""
     try:
         async for progress in engine.stream("POST", "/build", params=params, content=_pack(IMAGE_FOLDER)):
             if "error" in progress:
                 raise EngineFault(str(progress["error"]))
             on_output(str(progress.get("stream") or ""))
-            image_id = _id_of(progress) or image_id
     except EngineFault as fault:
         raise SandboxError(NOT_BUILT.format(reason=fault), hint=NOT_BUILT_HINT) from fault
-    return BuiltImage(name=name, id=image_id, base=exact)
+    return BuiltImage(name=name, id=str((await engine.find_image(name)).get("Id", "")), base=exact)
 
 
 async def _pin(engine: Engine, base: str) -> str:
@@ -73,11 +71,6 @@ async def _pin(engine: Engine, base: str) -> str:
 def _without_tag(name: str) -> str:
     folder, slash, last = name.rpartition("/")
     return f"{folder}{slash}{last.partition(':')[0]}"
-
-
-def _id_of(progress: Mapping[str, object]) -> str:
-    found = progress.get("aux")
-    return str(found.get("ID", "")) if isinstance(found, Mapping) else ""
 
 
 def _pack(folder: Path) -> bytes:
