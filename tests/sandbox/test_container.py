@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.agent.backends.backend_cases import find_survivors, open_container, wait_for_file
-from tests.docker_engine import OWNER, docker
+from tests.docker_engine import IMAGE, OWNER, docker
 from tests.programs import needs
 from tests.sandbox.escape_harness import EscapeHarness
 from tooling.contract.command import CommandOutput, CommandRequest, CommandRunner
@@ -64,6 +64,19 @@ async def test_a_workspace_has_one_container_which_is_found_again(engine_socket:
     # The temporary folder of the first run is gone.
     assert [len(names) for names in folders] == [2, 2]
     assert folders[0] != folders[1]
+
+
+async def test_the_volumes_of_an_image_are_in_memory_and_gone_afterwards(engine_socket: Path, tmp_path: Path) -> None:
+    name = docker(engine_socket, "create", IMAGE, "true").strip()
+    docker(engine_socket, "commit", "--change", "VOLUME /data", name, "with-volume:1")
+    docker(engine_socket, "rm", name)
+    workspace, sockets = tmp_path / "ws", tmp_path / "net"
+    workspace.mkdir()
+    for _ in range(2):
+        async with open_container(workspace, engine_socket, image="with-volume:1", socket_dir=sockets) as backend:
+            found = await sh(backend.runner, "ls /data; touch /data/x && stat -f -c %T /data", workspace)
+            assert found.output == b"tmpfs\n"
+    assert docker(engine_socket, "volume", "ls", "-q") == ""
 
 
 async def test_a_container_with_other_folders_replaces_the_one_before(engine_socket: Path, tmp_path: Path) -> None:

@@ -65,10 +65,13 @@ def plan_container(
     sockets: Path,
     etc: Mapping[str, Path],
     seccomp: str,
+    volumes: tuple[Path, ...] = (),
     is_podman: bool = False,
 ) -> ContainerPlan:
     """Return the container for a policy; `etc` are files to show in /etc.
 
+    The `volumes` that the image declares are in memory, as all that the workspace does not hold: the engine would keep
+    them on its disk, without a limit.
     Podman cannot give a folder in memory to a user: there all users of the container may write to it.
     """
     limits = policy.limits
@@ -83,9 +86,13 @@ def plan_container(
         "Hostname": "windlass",
         "NetworkDisabled": True,
         "AttachStdin": False,
+        "Healthcheck": {"Test": ["NONE"]},
         "HostConfig": {
             "NetworkMode": "none",
-            "Mounts": [_bind(target, source, is_writable=rw) for target, (source, rw) in sorted(binds.items())],
+            "Mounts": [
+                *(_bind(target, source, is_writable=rw) for target, (source, rw) in sorted(binds.items())),
+                *(_in_memory(path, limits) for path in volumes if path not in binds and path not in temporary),
+            ],
             "Tmpfs": {str(path): options for path, options in sorted(temporary.items())},
             "ReadonlyRootfs": True,
             "CapDrop": ["ALL"],
@@ -103,8 +110,8 @@ def plan_container(
         },
     }
     labels = {USER_LABEL: str(os.getuid()), WORKSPACE_LABEL: str(workspace)}
-    # After a restart with Podman, only root may write to folders in memory.
-    return ContainerPlan(labels=labels, config=config, can_restart=not is_podman)
+    # After a restart only root may write to these, and with Podman to all folders in memory.
+    return ContainerPlan(labels=labels, config=config, can_restart=not (is_podman or volumes))
 
 
 def _ulimits(limits: ResourceLimits, *, is_podman: bool) -> Iterator[Mapping[str, object]]:
@@ -152,6 +159,11 @@ def _binds(policy: SandboxPolicy) -> Iterator[tuple[Path, tuple[Path, bool]]]:
     is_shown = policy.home in policy.writable
     homes = [(path, False) for path in policy.frozen] + [(path, True) for path in policy.thawed]
     yield from ((path, (path, rw)) for path, rw in homes if is_shown or not path.is_relative_to(policy.home))
+
+
+def _in_memory(volume: Path, limits: ResourceLimits) -> Mapping[str, object]:
+    # Other than an entry of `Tmpfs`, this replaces a volume of the image.
+    return {"Type": "tmpfs", "Target": str(volume), "TmpfsOptions": {"SizeBytes": limits.scratch_bytes, "Mode": 0o1777}}
 
 
 def _bind(target: Path, source: Path, *, is_writable: bool) -> Mapping[str, object]:

@@ -29,7 +29,7 @@ class DockerRunner(LazySandboxRunner):
 
     async def build_runner(self) -> "SandboxCommandRunner":
         """Return the runner of the container. Raises SandboxError if there is no engine or no image."""
-        from agent.backends.docker.container_sandbox import ContainerSandbox, container_policy
+        from agent.backends.docker.container_sandbox import ContainerSandbox, container_policy, volumes_of
         from agent.backends.docker.engine import Engine, find_socket
         from agent.backends.sandbox.detect import build_policy
         from agent.backends.sandbox.runner import SandboxCommandRunner
@@ -53,6 +53,7 @@ class DockerRunner(LazySandboxRunner):
                 workspace=options.workspace.resolve(),
                 image=options.image,
                 sockets=self._sockets,
+                volumes=volumes_of(image),
                 is_podman=info.is_podman,
             )
         except UnknownArchitecture as problem:

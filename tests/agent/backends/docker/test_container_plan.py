@@ -52,6 +52,7 @@ def test_a_container_has_no_rights_no_network_and_only_the_workspace() -> None:
         "Hostname": "windlass",
         "NetworkDisabled": True,
         "AttachStdin": False,
+        "Healthcheck": {"Test": ["NONE"]},
         "HostConfig": {
             "NetworkMode": "none",
             "Mounts": [
