@@ -120,12 +120,15 @@ async def _open_backend(
         async with open_container(workspace, socket, environ) as container:
             yield container
     else:
-        options = BackendOptions(workspace=workspace, environ=environ, sandbox_type=name)
-        backend = build_backend("sandbox", options)
-        try:
-            yield backend
-        finally:
-            await backend.close()
+        with TempDir() as sockets:
+            options = BackendOptions(
+                workspace=workspace, environ=environ, sandbox_type=name, socket_dir=sockets / "net"
+            )
+            backend = build_backend("sandbox", options)
+            try:
+                yield backend
+            finally:
+                await backend.close()
 
 
 async def wait_for_file(path: Path) -> None:
