@@ -246,6 +246,7 @@ class App:
             resumes=run.unfinished.run_id if run and run.unfinished else None,
             plan_only=submit.plan_only,
             cassette=str(record.absolute()) if record else None,
+            image=settings.docker_image if settings.backend == "docker" else None,
             context_window=(context.prices.context_size(model) or UNKNOWN_CONTEXT_TOKENS) if model else None,
         )
         # Held back until the request follows: a run that was heard of can be resumed.

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from bench import (
     checkpoint,
+    containers,
     hooks,
     judge,
     large,
@@ -55,6 +56,7 @@ BENCHES = (
     Bench(name="many-files", run=large.many_files),
     Bench(name="chain", run=large.chain),
     Bench(name="sandbox", run=sandbox.sandbox),
+    Bench(name="container", run=containers.container),
     Bench(name="checkpoint", run=checkpoint.checkpoint),
     Bench(name="pages", run=pages.pages),
     Bench(name="web", run=web.web),

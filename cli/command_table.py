@@ -53,5 +53,6 @@ COMMANDS = (
         name="skills", help="List, show, check and start skills.", is_group=True, default="list", folder="extensions"
     ),
     CommandEntry(name="config", help="Show and change settings.", is_group=True, default="show"),
+    CommandEntry(name="docker", help="Build the image for containers, and list them.", is_group=True),
     CommandEntry(name="doctor", help="Check your setup."),
 )

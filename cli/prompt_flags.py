@@ -15,6 +15,9 @@ Folder = Annotated[Path | None, option("-C", "--cd", metavar="DIR", help="Work i
 Backend = Annotated[
     str | None, option("--backend", metavar="BACKEND", help="Where commands run: sandbox, host or docker.")
 ]
+Image = Annotated[
+    str | None, option("--image", metavar="NAME", help="Image of the container that --backend docker runs commands in.")
+]
 AllowNet = Annotated[
     list[str] | None,
     option("--allow-net", metavar="HOST", help="Let commands connect to this host (repeatable)."),
@@ -55,7 +58,7 @@ Last = Annotated[bool, option("-c", "--continue", help="Open the last session of
 OpenSession = Annotated[str | None, option("-r", "--resume", metavar="SESSION", help="Open this session.")]
 
 _WITH_VALUE = (
-    Folder, Backend, AllowNet, Model, Reasoning, Profile, Planning, MaxBudget, Mode, Allow, Deny, Install, Show,
+    Folder, Backend, Image, AllowNet, Model, Reasoning, Profile, Planning, MaxBudget, Mode, Allow, Deny, Install, Show,
     OpenSession,
 )  # fmt: skip
 # The flags of `agent` itself that take the next word.

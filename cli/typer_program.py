@@ -26,6 +26,7 @@ _SETTINGS = (
     "allow",
     "deny",
     "backend",
+    "docker_image",
     "allow_net",
     "max_budget_usd",
 )
@@ -118,6 +119,7 @@ def _open_repl(
     allow: flag.Allow = None,
     deny: flag.Deny = None,
     backend: flag.Backend = None,
+    docker_image: flag.Image = None,
     allow_net: flag.AllowNet = None,
     max_budget_usd: flag.MaxBudget = None,
     profile: flag.Profile = None,

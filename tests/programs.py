@@ -15,6 +15,7 @@ PACKAGES = {
     "fish": "fish",
     "gcc": "gcc",
     "git": "git",
+    "ip": "iproute2",
     "make": "make",
     "mount": "mount",
     "node": "nodejs",
@@ -23,6 +24,7 @@ PACKAGES = {
     "pgrep": "procps",
     "rg": "ripgrep",
     "tmux": "tmux",
+    "setpriv": "util-linux",
     "unshare": "util-linux",
     "zsh": "zsh",
 }

@@ -14,7 +14,7 @@ from tooling.tools.manage_jobs import ManageJobs
 from tooling.tools.manage_tasks import ManageTasks
 from tooling.tools.memory import MemoryTool
 from tooling.tools.read_file import ReadFile
-from tooling.tools.run_command import RunCommand
+from tooling.tools.run_command import RunCommand, RunPython
 from tooling.tools.search_text import SearchText
 from tooling.tools.search_web import SearchWeb
 from tooling.tools.send_file import SendFile
@@ -22,6 +22,7 @@ from tooling.tools.write_file import WriteFile
 
 TOOLS: tuple[type[AnyTool], ...] = (
     RunCommand,
+    RunPython,
     ReadFile,
     WriteFile,
     EditFile,

@@ -24,7 +24,8 @@ from agent.vocabulary.errors import ConfigError, UsageError
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import decode, did_you_mean
 
-_FLAG_NAMES = {"timeout_s": "--timeout", "command_timeout_s": "--timeout"}
+_IMAGE_FLAG = "--image"
+_FLAG_NAMES = {"timeout_s": "--timeout", "command_timeout_s": "--timeout", "docker_image": _IMAGE_FLAG}
 _ADDITIVE = ("allow", "deny", "allow_net", "deny_net")
 
 
@@ -135,9 +136,12 @@ def load_settings(
     _assign_openai_base(merged)
     _drop_overridden_reasoning(merged)
     settings = decode(Settings, unflatten({path: given.value for path, given in merged.items()}))
+    origins = _origins(merged)
+    if origins["docker_image"].where == _IMAGE_FLAG and settings.backend != "docker":
+        raise UsageError(f"--image has no effect with --backend {settings.backend}", "add --backend docker")
     return LoadedSettings(
         settings=settings,
-        origins=_origins(merged),
+        origins=origins,
         warnings=warnings,
         secrets=collect_secrets(settings, variables),
         is_bare=bare,

@@ -150,16 +150,15 @@ async def _check_docker(environ: Mapping[str, str]) -> CheckResult:
         engine = Engine(find_socket(environ))
     except SandboxError as error:
         return CheckResult(name="docker", state=missing, detail=f"{error.message}; {error.hint}")
+    described = ""
     try:
-        info = await engine.connect()
+        described = f"{(await engine.connect()).description} at {engine.socket}; "
         await engine.find_image(settings.docker_image)
     except SandboxError as error:
-        return CheckResult(name="docker", state=missing, detail=f"{error.message}; {error.hint}")
+        return CheckResult(name="docker", state=missing, detail=f"{described}{error.message}; {error.hint}")
     finally:
         await engine.close()
-    kind = "rootless" if info.is_rootless else "not rootless"
-    detail = f"engine {info.version} ({kind}) at {engine.socket}, image {settings.docker_image}"
-    return CheckResult(name="docker", state="ok", detail=detail)
+    return CheckResult(name="docker", state="ok", detail=f"{described}image {settings.docker_image}")
 
 
 def _check_mcp(environ: Mapping[str, str]) -> list[CheckResult]:

@@ -13,6 +13,7 @@ from tooling.contract.action import Action
 from tooling.contract.context import ExecCtx
 from tooling.contract.fast_dataclass import dataclass
 from tooling.safety.action_judge import ActionJudge
+from tooling.tools.run_command import python_command
 
 _NO_ID = uuid.UUID(int=0)
 
@@ -64,6 +65,8 @@ def _past_commands(log: Path, since: str) -> Iterator[PastCommand]:
                 cwd, is_relevant = Path(folder), backend == "sandbox" and mode in ("ask", "auto-edit")
             case ToolStarted(name="run_command", tool_id=tool_id, input=arguments):
                 started[(envelope.step_id, tool_id)] = str(arguments.get("command", ""))
+            case ToolStarted(name="run_python", tool_id=tool_id, input=arguments):
+                started[(envelope.step_id, tool_id)] = python_command(str(arguments.get("code", "")))
             case ApprovalRequested(approval_id=approval_id, command=command):
                 asked[approval_id] = command
             case ApprovalResolved(approval_id=approval_id, by="a rule"):

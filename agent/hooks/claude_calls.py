@@ -3,12 +3,13 @@
 import shlex
 from collections.abc import Callable, Iterator, Mapping
 
-from agent.hooks.hook import GuardedCall
+from agent.hooks.hook import GuardedCall, HookFailed
 from agent.vocabulary.plan import PLAN_TOOL
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import JsonObject
 from tooling.patch.file_patch import FilePatch
 from tooling.tools.apply_patch import parse_patch
+from tooling.tools.run_command import PYTHON_TOOL, python_code, python_command
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +54,7 @@ _SIMPLE: Mapping[str, _Simple] = {
 # Arguments that are paths, by the name they have in a script.
 _PATHS = ("file_path", "path")
 _MILLISECONDS = "timeout"
+NO_CODE = "changed the code of run_python to a command that is not `python3 -c CODE`"
 
 
 def claude_calls(call: GuardedCall) -> tuple[ClaudeCall, ...]:
@@ -62,7 +64,9 @@ def claude_calls(call: GuardedCall) -> tuple[ClaudeCall, ...]:
 
 
 def own_arguments(call: GuardedCall, changed: JsonObject) -> JsonObject:
-    """Return the arguments of the tool for those that a script has changed."""
+    """Return the arguments of the tool for those that a script has changed. Raises HookFailed."""
+    if call.tool == PYTHON_TOOL:
+        return {**call.arguments, "code": _code(changed)}
     known = _SIMPLE.get(call.tool)
     names = {theirs: ours for ours, theirs in known.fields.items()} if known else {}
     arguments: dict[str, object] = {}
@@ -110,6 +114,19 @@ def _deletion(call: GuardedCall) -> Iterator[ClaudeCall]:
     yield from _delete(str(call.cwd / str(call.arguments["path"])))
 
 
+def _python(call: GuardedCall) -> Iterator[ClaudeCall]:
+    yield ClaudeCall(
+        tool_name="Bash", tool_input={"command": python_command(str(call.arguments["code"])), "description": ""}
+    )
+
+
+def _code(changed: JsonObject) -> str:
+    code = python_code(str(changed.get("command", "")))
+    if code is None:
+        raise HookFailed(NO_CODE)
+    return code
+
+
 def _patches(call: GuardedCall) -> Iterator[ClaudeCall]:
     for patch in parse_patch(str(call.arguments["patch"])):
         yield from _patch_calls(patch, call)
@@ -155,5 +172,6 @@ _SPECIAL: Mapping[str, Callable[[GuardedCall], Iterator[ClaudeCall]]] = {
     "read_file": _reads,
     "edit_file": _edits,
     "delete_file": _deletion,
+    PYTHON_TOOL: _python,
     "apply_patch": _patches,
 }

@@ -23,6 +23,7 @@ _OPTIONAL = frozenset(
         "resume",
         "resumes",
         "cassette",
+        "image",
         "context_window",
         "key",
         "delta",

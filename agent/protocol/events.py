@@ -24,7 +24,10 @@ MANIFEST_TOOL = "manifest"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStarted:
-    """First event of every run; `resumes` is the id of the resumed run, `cassette` the file it is recorded in."""
+    """First event of every run; `resumes` is the id of the resumed run, `cassette` the file it is recorded in.
+
+    `image` is that of the container, if commands run in one.
+    """
 
     type: ClassVar[str] = "init"
     model: str
@@ -39,6 +42,7 @@ class RunStarted:
     cassette: str | None = None
     plan_only: bool = False
     context_window: int | None = None
+    image: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -56,6 +56,7 @@ Update: TypeAlias = (
 _TITLE_CHARS = 200
 _KINDS: Mapping[str, ToolKind] = {
     "run_command": "execute",
+    "run_python": "execute",
     "manage_jobs": "execute",
     "read_file": "read",
     "list_directory": "read",

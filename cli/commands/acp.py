@@ -18,6 +18,7 @@ def command(
     allow: flag.Allow = None,
     deny: flag.Deny = None,
     backend: flag.Backend = None,
+    docker_image: flag.Image = None,
     allow_net: flag.AllowNet = None,
     max_budget_usd: flag.MaxBudget = None,
     profile: flag.Profile = None,

@@ -43,6 +43,7 @@ def command(
     add_dirs: flag.AddDirs = None,
     skip_check: SkipCheck = False,
     backend: flag.Backend = None,
+    docker_image: flag.Image = None,
     allow_net: flag.AllowNet = None,
     allow: flag.Allow = None,
     deny: flag.Deny = None,
@@ -59,6 +60,7 @@ def command(
         add_dirs=tuple(add_dirs or ()),
         flags={
             "backend": backend,
+            "docker_image": docker_image,
             "allow_net": allow_net,
             "allow": allow,
             "deny": deny,

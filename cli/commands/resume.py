@@ -17,6 +17,7 @@ def command(
     cwd: flag.Folder = None,
     add_dirs: flag.AddDirs = None,
     backend: flag.Backend = None,
+    docker_image: flag.Image = None,
     allow_net: flag.AllowNet = None,
     model: flag.Model = None,
     planner_model: flag.PlannerModel = None,

@@ -29,6 +29,7 @@ def command(
     worktree: flag.Worktree = None,
     add_dirs: flag.AddDirs = None,
     backend: flag.Backend = None,
+    docker_image: flag.Image = None,
     allow_net: flag.AllowNet = None,
     no_cache: flag.NoCache = False,
     model: flag.Model = None,

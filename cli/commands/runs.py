@@ -130,6 +130,7 @@ def bisect_run(
     ],
     undo: Annotated[bool, typer.Option("--undo", help="Undo the step without asking.")] = False,
     backend: flag.Backend = None,
+    docker_image: flag.Image = None,
     allow_net: flag.AllowNet = None,
     allow: flag.Allow = None,
     deny: flag.Deny = None,
@@ -143,7 +144,7 @@ def bisect_run(
     if not check.strip():
         raise UsageError("no check given", "for example: agent runs bisect last --check 'make test'")
     call = CallOptions(
-        flags={"backend": backend, "allow_net": allow_net, "allow": allow, "deny": deny},
+        flags={"backend": backend, "docker_image": docker_image, "allow_net": allow_net, "allow": allow, "deny": deny},
         assignments=tuple(assignments or ()),
     )
     options = BisectOptions(check=check, call=call, as_json=as_json, is_undone=undo)
@@ -160,6 +161,7 @@ def replay_run(
     quiet: flag.Quiet = False,
     cwd: flag.Folder = None,
     backend: flag.Backend = None,
+    docker_image: flag.Image = None,
     allow_net: flag.AllowNet = None,
     approval_mode: flag.Mode = None,
     allow: flag.Allow = None,

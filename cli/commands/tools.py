@@ -62,6 +62,7 @@ def call(
     cwd: flag.Folder = None,
     add_dirs: flag.AddDirs = None,
     backend: flag.Backend = None,
+    docker_image: flag.Image = None,
     allow_net: flag.AllowNet = None,
     mode: flag.Mode = None,
     allow: flag.Allow = None,
@@ -83,6 +84,7 @@ def call(
         add_dirs=tuple(add_dirs or ()),
         flags={
             "backend": backend,
+            "docker_image": docker_image,
             "allow_net": allow_net,
             "approval_mode": mode,
             "allow": [*(allow or ()), *_host_rules(name, arguments)] or None,

@@ -13,6 +13,7 @@ from cli.prompt_flags import AllowNet as AllowNet
 from cli.prompt_flags import Backend as Backend
 from cli.prompt_flags import Deny as Deny
 from cli.prompt_flags import Folder as Folder
+from cli.prompt_flags import Image as Image
 from cli.prompt_flags import MaxBudget as MaxBudget
 from cli.prompt_flags import Mode as Mode
 from cli.prompt_flags import Model as Model
@@ -152,6 +153,7 @@ Callback = Annotated[
 # Flags that set a setting.
 _SETTINGS = {
     "backend": "backend",
+    "docker_image": "docker_image",
     "allow_net": "allow_net",
     "model": "model",
     "planner_model": "planner_model",

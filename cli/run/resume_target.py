@@ -142,11 +142,15 @@ def _last_run(folder: SessionFolder) -> ResumableRun:
 
 
 def _inherited_settings(before: ResumableRun, flags: RunFlags) -> dict[str, object]:
-    """Return the previous run's settings; a new task inherits only the backend, not the model."""
+    """Return the previous run's settings; a new task inherits only the backend and its image, not the model."""
     assigned = {text.partition("=")[0].strip() for text in flags.assignments}
+    if "backend" in {*assigned, *flags.settings}:
+        assigned.add("docker_image")
     settings = before.settings.items()
     return {
-        name: value for name, value in settings if name not in assigned and (flags.has_no_task or name == "backend")
+        name: value
+        for name, value in settings
+        if name not in assigned and (flags.has_no_task or name in ("backend", "docker_image"))
     }
 
 

@@ -26,7 +26,6 @@ from cli.escape_command import escape
 from cli.external_programs import ExternalPrograms
 from cli.run.progress import stderr_size, wants_color, write_stderr_raw
 from cli.screen.cards import (
-    COMMAND_TOOL,
     EDITABLE_TOOLS,
     CardRenderer,
     InputRequest,
@@ -35,6 +34,7 @@ from cli.screen.cards import (
     rule_text,
 )
 from cli.screen.colors import Paint, resolve_theme
+from cli.screen.format import COMMAND_TOOL
 from tooling.contract.action import Scope
 
 _ONCE = ("[y] once", "[r] {what} in this run")

@@ -11,12 +11,12 @@ from cli.escape_command import command_lines, escape, is_long_command
 from cli.screen.blocks import split_fold, wrap_hanging
 from cli.screen.colors import Paint, wrap_lines
 from cli.screen.diff import DiffLine, diff_lines
+from cli.screen.format import COMMAND_TOOL, COMMAND_TOOLS
 from tooling.contract.action import Opinion
 from tooling.contract.fast_dataclass import dataclass
 
 InputRequest: TypeAlias = ApprovalRequested | QuestionAsked
 
-COMMAND_TOOL = "run_command"
 # The user may change what is run or granted.
 EDITABLE_TOOLS = (COMMAND_TOOL, MANIFEST_TOOL)
 _DEFAULT_REASON = "it changes a file in your folder (--approval-mode auto-edit allows that)"
@@ -56,7 +56,7 @@ class CardRenderer:
 
     def full_text(self, request: ApprovalRequested) -> str:
         """Return the complete request, for a pager."""
-        whole = [*command_lines(request.command)] if request.tool == COMMAND_TOOL else [escape(request.command)]
+        whole = [*command_lines(request.command)] if request.tool in COMMAND_TOOLS else [escape(request.command)]
         lines = [self.paint("strong", whole[0]), *whole[1:], *self._facts(request), ""]
         return "\n".join([*lines, *self._diff(request.diff, None)]) + "\n"
 

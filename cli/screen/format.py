@@ -12,7 +12,9 @@ from cli.escape_command import escape
 from tooling.contract.action import USER
 from tooling.contract.image import Image
 
-_SUBJECT_KEYS = ("command", "url", "pattern", "query", "question")
+COMMAND_TOOL, PYTHON_TOOL = "run_command", "run_python"
+COMMAND_TOOLS = (COMMAND_TOOL, PYTHON_TOOL)
+_SUBJECT_KEYS = ("command", "code", "url", "pattern", "query", "question")
 _PATCHED_FILE = r"^(?:\*\*\* (?:Add|Update|Delete) File: |\+\+\+ b/)(.*?)\s*$"
 _SCOPES = {"run": " for this run", "project": " in this folder", "always": ", always"}
 _DENIED = "Denied by the user"

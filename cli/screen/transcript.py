@@ -28,6 +28,8 @@ from agent.vocabulary.status import is_success
 from cli.screen.blocks import BlockWriter, FoldedOutput, Folds
 from cli.screen.colors import Paint, Tone, clip, to_single_line
 from cli.screen.format import (
+    COMMAND_TOOLS,
+    PYTHON_TOOL,
     WILL_RUN,
     answer_text,
     approval_text,
@@ -281,21 +283,25 @@ class Transcript:
             tone="good" if end.status == "ok" else "warn",
             note="" if end.status == "ok" else f"[{end.status}, exit {end.exit_code}]",
         )
-        declined = self._take_declined(about) if end.status == "denied" else None
+        declined = self._take_declined(end.name, about) if end.status == "denied" else None
         if declined:
             call = replace(call, tone="quiet", note=declined_remark(declined, end.output))
         elif opened.is_edited and not call.note:
             call = replace(call, note="(you edited it)")
         work = self._work_lines(step)
         lines = [work.call(call), *self._change_lines(step, changes, is_named=is_named)]
-        if not declined and (end.name == "run_command" or end.status != "ok"):
+        if not declined and (end.name in COMMAND_TOOLS or end.status != "ok"):
             output = sanitize(end.display or end.output)
-            lines += work.output(call, output, is_command=end.name == "run_command")
+            lines += work.output(call, output, is_command=end.name in COMMAND_TOOLS)
         self._blocks.block("work", lines, owner=step)
 
-    def _take_declined(self, about: str) -> ApprovalRequested | None:
+    def _take_declined(self, tool: str, about: str) -> ApprovalRequested | None:
         """Return the request that the user declined, if this call made it."""
-        found = next((request for request in self._declined if " ".join(request.command.split()) == about), None)
+        # The code of a call is shown without the command that runs it.
+        is_code = tool == PYTHON_TOOL
+        found = next(
+            (r for r in self._declined if (r.tool == tool if is_code else " ".join(r.command.split()) == about)), None
+        )
         if found:
             self._declined.remove(found)
         return found

@@ -2,6 +2,7 @@
 
 import pytest
 
+from agent.backends.docker import container_sandbox
 from agent.backends.sandbox import seatbelt
 from agent.backends.sandbox.bubblewrap import bubblewrap_sandbox
 from agent.backends.sandbox.landlock import landlock_sandbox
@@ -17,7 +18,9 @@ def test_the_figures_are_up_to_date() -> None:
 
 
 @pytest.mark.parametrize(
-    "sandbox", [bubblewrap_sandbox, landlock_sandbox, seatbelt], ids=lambda sandbox: str(sandbox.__name__)
+    "sandbox",
+    [bubblewrap_sandbox, landlock_sandbox, seatbelt, container_sandbox],
+    ids=lambda sandbox: str(sandbox.__name__),
 )
 def test_every_gap_a_sandbox_reports_is_on_the_page(sandbox: object) -> None:
     gaps = [*vars(sandbox)["_NOT_COVERED"], bubblewrap_sandbox.NO_CGROUPS]

@@ -1,5 +1,7 @@
-"""The tool run_command: run a shell command with limits on time and output."""
+"""The tools run_command and run_python: run a shell command or Python code with limits on time and output."""
 
+import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated
 
@@ -9,13 +11,21 @@ from tooling.contract.context import ExecCtx
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import schema_of
 from tooling.contract.result import CANCELLED, TIMED_OUT, CallStatus, ToolError, ToolMeta, ToolResult
-from tooling.contract.tool import Tool, ToolSpec
+from tooling.contract.tool import Tool, ToolServices, ToolSpec
 from tooling.finish import output_file
 from tooling.output import decode_output
 
 MAX_TIMEOUT_S = 3600.0
 EMPTY_OUTPUT = "(empty output)"
 SHELLS = ("bash", "sh")
+PYTHON_TOOL = "run_python"
+# The kernel passes no longer argument to a program.
+MAX_CODE_BYTES = 128 * 1024 - 1
+CODE_TOO_LONG = "The code is longer than 128 kB; write it to a file and run that with run_command."
+KILLED = 137
+KILLED_NOTE = "[it was killed: by a signal, or because it needed more memory than it may use]"
+# What was printed before a time limit is part of the result.
+PYTHON_ENV = {"PYTHONUNBUFFERED": "1"}
 # Commands find the idempotency key of their effect here.
 KEY_VARIABLE = "AGENT_IDEMPOTENCY_KEY"
 MAX_SHOWN_PROCESSES = 5
@@ -57,9 +67,8 @@ class RunCommand(Tool[RunCommandParams]):
             raise ToolError("The command is empty.")
         if params.background:
             return await self._start_background(params.command, ctx)
-        limit_s = min(max(params.timeout_s or self._services.command_timeout_s, 0.1), MAX_TIMEOUT_S)
-        output = await self._run_shell(params.command, limit_s, ctx)
-        return _to_result(output, params.command, limit_s, ctx)
+        argvs = [(shell, "-c", params.command) for shell in SHELLS]
+        return await _run_first(argvs, self._services, params.timeout_s, ctx, name=repr(params.command))
 
     async def _start_background(self, command: str, ctx: ExecCtx) -> ToolResult:
         output = output_file(ctx)
@@ -74,30 +83,89 @@ class RunCommand(Tool[RunCommandParams]):
         text = f"The background command ended immediately ({job.state}).\n{decode_output(job.tail())}".rstrip()
         return ToolResult(text, 1, meta=ToolMeta(status="error"))
 
-    async def _run_shell(self, command: str, limit_s: float, ctx: ExecCtx) -> CommandOutput:
-        problem: OSError | None = None
-        for shell in SHELLS:
-            request = CommandRequest(
-                argv=(shell, "-c", command),
-                cwd=ctx.working_dir,
-                timeout_s=limit_s,
-                env=_env(ctx),
-                spool=output_file(ctx),
-                may_leave_processes=True,
-                cancel_check=ctx.cancel_check,
-                on_output=ctx.on_output,
-            )
-            try:
-                return await self._services.runner.run(request)
-            except FileNotFoundError as error:
-                problem = error
-            except OSError as error:
-                problem = error
-                break
-        raise ToolError(f"The command could not be started in {ctx.working_dir}: {problem}.") from problem
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPythonParams:
+    """Arguments of run_python."""
+
+    code: str
+    timeout_s: Annotated[float | None, "seconds"] = None
 
 
-def _to_result(output: CommandOutput, command: str, limit_s: float, ctx: ExecCtx) -> ToolResult:
+class RunPython(Tool[RunPythonParams]):
+    """Runs Python code in the workspace, in an interpreter of its own."""
+
+    params = RunPythonParams
+    spec = ToolSpec(
+        name=PYTHON_TOOL,
+        description="Run Python code in the workspace and return what it prints. Variables are not kept.",
+        parameters=schema_of(RunPythonParams),
+        effect="execute",
+        timeout_ms=0,
+    )
+
+    def action(self, params: RunPythonParams, ctx: ExecCtx) -> Action:
+        """Return the command that runs the code, for the judge and the user."""
+        return Action(tool=self.spec.name, effect="execute", subject=python_command(params.code), cwd=ctx.working_dir)
+
+    async def run(self, params: RunPythonParams, ctx: ExecCtx) -> ToolResult:
+        """Run the code and report its exit code, output and full size."""
+        if not params.code.strip():
+            raise ToolError("The code is empty.")
+        if len(params.code.encode("utf-8", "surrogatepass")) > MAX_CODE_BYTES:
+            raise ToolError(CODE_TOO_LONG)
+        argvs = [("python3", "-c", params.code)]
+        return await _run_first(argvs, self._services, params.timeout_s, ctx, name="the code", env=PYTHON_ENV)
+
+
+def python_command(code: str) -> str:
+    """Return the shell command that runs the code of a call of run_python."""
+    return shlex.join(("python3", "-c", code))
+
+
+def python_code(command: str) -> str | None:
+    """Return the code in a command of `python_command`, None for any other command."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return None
+    return words[2] if len(words) == 3 and words[:2] == ["python3", "-c"] else None
+
+
+async def _run_first(
+    argvs: Sequence[tuple[str, ...]],
+    services: ToolServices,
+    timeout_s: float | None,
+    ctx: ExecCtx,
+    *,
+    name: str,
+    env: Mapping[str, str] | None = None,
+) -> ToolResult:
+    """Run the first of these whose program exists; `name` is what the model is told has run."""
+    limit_s = min(max(timeout_s or services.command_timeout_s, 0.1), MAX_TIMEOUT_S)
+    problem: OSError | None = None
+    for argv in argvs:
+        request = CommandRequest(
+            argv=argv,
+            cwd=ctx.working_dir,
+            timeout_s=limit_s,
+            env={**_env(ctx), **(env or {})},
+            spool=output_file(ctx),
+            may_leave_processes=True,
+            cancel_check=ctx.cancel_check,
+            on_output=ctx.on_output,
+        )
+        try:
+            return _to_result(await services.runner.run(request), name, limit_s, ctx)
+        except FileNotFoundError as error:
+            problem = error
+        except OSError as error:
+            problem = error
+            break
+    raise ToolError(f"The command could not be started in {ctx.working_dir}: {problem}.") from problem
+
+
+def _to_result(output: CommandOutput, name: str, limit_s: float, ctx: ExecCtx) -> ToolResult:
     text = raw = _decode_text(output).strip("\n")
     status: CallStatus = "ok"
     code = output.exit_code
@@ -110,7 +178,8 @@ def _to_result(output: CommandOutput, command: str, limit_s: float, ctx: ExecCtx
         text = f"Cancelled.{' Output so far:' if text else ''}\n{text}".strip()
     elif code != 0:
         status = "error"
-        text = f"Exit {code}: {text or f'no output from {command!r} in {ctx.working_dir}'}"
+        killed = f"\n{KILLED_NOTE}" if code == KILLED else ""
+        text = f"Exit {code}: {text or f'no output from {name} in {ctx.working_dir}'}{killed}"
     meta = ToolMeta(
         status=status,
         output_path=None if output.spool is None else str(output.spool),

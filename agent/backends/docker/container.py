@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import resource
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -34,10 +35,14 @@ os.execv(sys.executable, [sys.executable, "-I", "-S", "{STARTER}"])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerPlan:
-    """A container that can be created: the engine's configuration, and what distinguishes it from others."""
+    """A container that can be created: the engine's configuration, and what distinguishes it from others.
+
+    One that cannot restart is created anew each time.
+    """
 
     labels: Mapping[str, str]
     config: Mapping[str, object]
+    can_restart: bool = True
 
     @property
     def key(self) -> str:
@@ -53,11 +58,25 @@ class ContainerPlan:
 
 
 def plan_container(
-    policy: SandboxPolicy, *, workspace: Path, image: str, sockets: Path, etc: Mapping[str, Path], seccomp: str
+    policy: SandboxPolicy,
+    *,
+    workspace: Path,
+    image: str,
+    sockets: Path,
+    etc: Mapping[str, Path],
+    seccomp: str,
+    volumes: tuple[Path, ...] = (),
+    is_podman: bool = False,
 ) -> ContainerPlan:
-    """Return the container for a policy; `etc` are files to show in /etc."""
+    """Return the container for a policy; `etc` are files to show in /etc.
+
+    The `volumes` that the image declares are in memory, as all that the workspace does not hold: the engine would keep
+    them on its disk, without a limit.
+    Podman cannot give a folder in memory to a user: there all users of the container may write to it.
+    """
     limits = policy.limits
-    binds, temporary = _mounts(policy)
+    owner = f",uid={policy.uid},gid={policy.gid}" if not is_podman else ""
+    binds, temporary = _mounts(policy, owner)
     binds = {**binds, STARTER: (STARTER_SOURCE, False), SOCKETS: (sockets, False)}
     binds |= {Path("/etc", name): (source, False) for name, source in etc.items()}
     config: Mapping[str, object] = {
@@ -67,9 +86,13 @@ def plan_container(
         "Hostname": "windlass",
         "NetworkDisabled": True,
         "AttachStdin": False,
+        "Healthcheck": {"Test": ["NONE"]},
         "HostConfig": {
             "NetworkMode": "none",
-            "Mounts": [_bind(target, source, is_writable=rw) for target, (source, rw) in sorted(binds.items())],
+            "Mounts": [
+                *(_bind(target, source, is_writable=rw) for target, (source, rw) in sorted(binds.items())),
+                *(_in_memory(path, limits) for path in volumes if path not in binds and path not in temporary),
+            ],
             "Tmpfs": {str(path): options for path, options in sorted(temporary.items())},
             "ReadonlyRootfs": True,
             "CapDrop": ["ALL"],
@@ -81,34 +104,48 @@ def plan_container(
             "Memory": limits.memory_bytes or 0,
             "MemorySwap": limits.memory_bytes or 0,
             "NanoCpus": len(os.sched_getaffinity(0)) * _CPU,
-            "Ulimits": [*_ulimits(limits)],
+            "Ulimits": [*_ulimits(limits, is_podman=is_podman)],
             "LogConfig": {"Type": "json-file", "Config": {"max-size": _LOG_BYTES}},
             "RestartPolicy": {"Name": "no"},
         },
     }
     labels = {USER_LABEL: str(os.getuid()), WORKSPACE_LABEL: str(workspace)}
-    return ContainerPlan(labels=labels, config=config)
+    # After a restart only root may write to these, and with Podman to all folders in memory.
+    return ContainerPlan(labels=labels, config=config, can_restart=not (is_podman or volumes))
 
 
-def _ulimits(limits: ResourceLimits) -> Iterator[Mapping[str, object]]:
-    for name, value in (("core", 0), ("fsize", limits.file_bytes), ("nofile", limits.open_files)):
+def _ulimits(limits: ResourceLimits, *, is_podman: bool) -> Iterator[Mapping[str, object]]:
+    # Podman asks for more processes than it may have, unless it is told; their number is limited by PidsLimit anyway.
+    processes = _max_processes_of_user() if is_podman else None
+    for name, value in (
+        ("core", 0),
+        ("fsize", limits.file_bytes),
+        ("nofile", limits.open_files),
+        ("nproc", processes),
+    ):
         if value is not None:
             yield {"Name": name, "Soft": value, "Hard": value}
 
 
-def _mounts(policy: SandboxPolicy) -> tuple[dict[Path, tuple[Path, bool]], dict[Path, str]]:
+def _max_processes_of_user() -> int:
+    """Return how many processes a user may have on this machine."""
+    most = int(Path("/proc/sys/kernel/pid_max").read_text())
+    limit = resource.getrlimit(resource.RLIMIT_NPROC)[1]
+    return most if limit == resource.RLIM_INFINITY else min(limit, most)
+
+
+def _mounts(policy: SandboxPolicy, owner: str) -> tuple[dict[Path, tuple[Path, bool]], dict[Path, str]]:
     """Return the bind mounts and the temporary folders: for the same path the later entry wins, as in the sandbox."""
-    owner = f"uid={policy.uid},gid={policy.gid}"
     size = f"size={policy.limits.scratch_bytes}"
     temporary = {
         TEMPORARY: f"rw,exec,nosuid,nodev,mode=1777,{size}",
-        WORKSPACES: f"rw,nosuid,nodev,noexec,mode=0755,size={MIB},{owner}",
-        policy.home: f"rw,exec,nosuid,nodev,mode=0700,{size},{owner}",
+        WORKSPACES: f"rw,nosuid,nodev,noexec,mode={'0755' if owner else '1777'},size={MIB}{owner}",
+        policy.home: f"rw,exec,nosuid,nodev,mode={'0700' if owner else '1777'},{size}{owner}",
     }
     binds = dict(_binds(policy))
     for folder in policy.hidden_folders:
         binds.pop(folder, None)
-        temporary[folder] = f"ro,nosuid,nodev,noexec,mode=0500,size=4096,{owner}"
+        temporary[folder] = f"ro,nosuid,nodev,noexec,mode=0500,size=4096{owner}"
     for file in policy.hidden_files:
         binds[file] = (Path("/dev/null"), False)
     for folder in policy.outputs:
@@ -122,6 +159,11 @@ def _binds(policy: SandboxPolicy) -> Iterator[tuple[Path, tuple[Path, bool]]]:
     is_shown = policy.home in policy.writable
     homes = [(path, False) for path in policy.frozen] + [(path, True) for path in policy.thawed]
     yield from ((path, (path, rw)) for path, rw in homes if is_shown or not path.is_relative_to(policy.home))
+
+
+def _in_memory(volume: Path, limits: ResourceLimits) -> Mapping[str, object]:
+    # Other than an entry of `Tmpfs`, this replaces a volume of the image.
+    return {"Type": "tmpfs", "Target": str(volume), "TmpfsOptions": {"SizeBytes": limits.scratch_bytes, "Mode": 0o1777}}
 
 
 def _bind(target: Path, source: Path, *, is_writable: bool) -> Mapping[str, object]:

@@ -16,7 +16,7 @@ from agent.backends.egress.proxy import bindable_path
 from agent.backends.process.host_process import KILL_TIMEOUT_S
 
 START_TIMEOUT_S = 30.0
-ENDED = "the container has ended while a command ran: it was killed, or the Docker engine was stopped"
+ENDED = "the container has ended while a command ran: it was killed or out of memory, or the Docker engine was stopped"
 NOT_HERE = "the Docker engine does not run its containers on this machine"
 _CREDENTIALS = struct.Struct("3i")
 _KILLED = 137
@@ -111,7 +111,7 @@ class ContainerProcess:
             names = found.get("Names")
             own = isinstance(names, list) and f"/{name}" in names
             is_stopped = found.get("State") in ("exited", "created")
-            if own and is_stopped:
+            if own and is_stopped and self._plan.can_restart:
                 is_found = True
             elif own or is_stopped:
                 # One of the same name still runs although nobody holds its lock.

@@ -48,13 +48,30 @@ class _ContainerLimits(WorkerLimits):
 class ContainerSandbox(WorldSandbox):
     """Starts the world of the commands in a container."""
 
-    def __init__(self, policy: SandboxPolicy, *, engine: Engine, workspace: Path, image: str, sockets: Path) -> None:
+    def __init__(
+        self,
+        policy: SandboxPolicy,
+        *,
+        engine: Engine,
+        workspace: Path,
+        image: str,
+        sockets: Path,
+        volumes: tuple[Path, ...] = (),
+        is_podman: bool = False,
+    ) -> None:
         super().__init__(policy)
         self._engine = engine
         self._workspace = workspace
         self._image = image
         self._sockets = sockets
         self._seccomp = docker_profile(platform.machine())
+        self._volumes = volumes
+        self._is_podman = is_podman
+        if is_podman:
+            # It takes the path of a profile instead of its content.
+            file = sockets / "seccomp.json"
+            file.write_text(self._seccomp)
+            self._seccomp = str(file)
         self._etc = _write_etc(policy, sockets)
 
     def start_world(self, policy: SandboxPolicy, stdin: int) -> ContainerProcess:
@@ -66,6 +83,8 @@ class ContainerSandbox(WorldSandbox):
             sockets=self._sockets,
             etc=self._etc,
             seccomp=self._seccomp,
+            volumes=self._volumes,
+            is_podman=self._is_podman,
         )
         return ContainerProcess(self._engine, plan, self._sockets, stdin, self.policy.environment["TMPDIR"])
 
@@ -112,6 +131,13 @@ def _user_of(workspace: Path, *, is_rootless: bool) -> tuple[int, int]:
     if found.st_uid == 0:
         raise SandboxError(f"{workspace} {OF_ROOT}", hint=OF_ROOT_HINT)
     return found.st_uid, found.st_gid or found.st_uid
+
+
+def volumes_of(image: Mapping[str, object]) -> tuple[Path, ...]:
+    """Return the folders that an image declares as volumes."""
+    config = image.get("Config")
+    volumes = config.get("Volumes") if isinstance(config, dict) else None
+    return tuple(Path(os.path.normpath(str(path))) for path in sorted(volumes or ()))
 
 
 def _path_of(image: Mapping[str, object]) -> str:

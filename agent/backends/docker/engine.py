@@ -4,10 +4,11 @@ import errno
 import json
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from http import HTTPStatus
 from pathlib import Path
 from typing import cast
+from urllib.parse import quote
 
 from agent.vocabulary.errors import SandboxError
 from tooling.contract.fast_dataclass import dataclass
@@ -15,12 +16,15 @@ from tooling.web.http.httpx_import import httpx
 
 SOCKET_VARIABLE = "DOCKER_HOST"
 DEFAULT_SOCKET = Path("/var/run/docker.sock")
-IMAGE_FOLDER = Path(__file__).with_name("image")
-BUILD_HINT = f"build it: docker build -t windlass-commands {IMAGE_FOLDER}; or choose another: --set docker_image=NAME"
+BUILD_HINT = "`agent docker build` builds the default image, `docker pull` gets others; --image NAME chooses one"
 START_HINT = "start it (systemctl start docker), or leave out --backend docker"
 GROUP_HINT = "join the group that owns it (usermod -aG docker USER, then log in again), or use rootless Docker"
+NO_ANSWER = "the Docker engine at {socket} does not answer: {fault}"
 LOCAL_HINT = "set DOCKER_HOST to unix:///PATH of an engine on this machine, or unset it"
 TIMEOUT_S = 20.0
+PODMAN = "Podman"
+# Some faults repeat the whole request.
+_MAX_MESSAGE_CHARS = 500
 # Supported since Docker 19.03.
 _API = "http://docker/v1.40"
 _SOCKET_SCHEME = "unix://"
@@ -32,6 +36,17 @@ class EngineInfo:
 
     version: str
     is_rootless: bool
+    product: str = "Docker"
+
+    @property
+    def is_podman(self) -> bool:
+        """Whether it is Podman, which takes a few options in another form."""
+        return self.product == PODMAN
+
+    @property
+    def description(self) -> str:
+        """The product, its version, and whose rights it has."""
+        return f"{self.product} {self.version} ({'rootless' if self.is_rootless else 'not rootless'})"
 
 
 class EngineFault(OSError):
@@ -39,7 +54,7 @@ class EngineFault(OSError):
 
     def __init__(self, message: str, status: int = 0) -> None:
         super().__init__(errno.EIO, message)
-        self.message = message
+        self.message = message if len(message) <= _MAX_MESSAGE_CHARS else f"{message[:_MAX_MESSAGE_CHARS]}…"
         self.status = status
 
     def __str__(self) -> str:
@@ -75,24 +90,23 @@ class Engine:
             version = await self.get("/version")
             info = await self.get("/info")
         except EngineFault as fault:
-            message = f"the Docker engine at {self.socket} does not answer: {fault}"
-            raise SandboxError(message, hint=START_HINT) from fault
+            raise SandboxError(NO_ANSWER.format(socket=self.socket, fault=fault), hint=START_HINT) from fault
         options = info.get("SecurityOptions")
         names = options if isinstance(options, list) else []
         return EngineInfo(
             version=str(version.get("Version", "unknown")),
-            is_rootless=any("name=rootless" in str(name) for name in names),
+            is_rootless=any("rootless" in str(name) for name in names),
+            product=_product(version),
         )
 
     async def find_image(self, name: str) -> Mapping[str, object]:
         """Return what the engine knows of an image. Raises SandboxError if it does not have it."""
         try:
-            return await self.get(f"/images/{name}/json")
+            return await self.get(f"/images/{quote(name, safe='/:@')}/json")
         except EngineFault as fault:
             if fault.status == HTTPStatus.NOT_FOUND:
                 raise SandboxError(f"there is no image {name}", hint=BUILD_HINT) from fault
-            message = f"the Docker engine at {self.socket} does not answer: {fault}"
-            raise SandboxError(message, hint=START_HINT) from fault
+            raise SandboxError(NO_ANSWER.format(socket=self.socket, fault=fault), hint=START_HINT) from fault
 
     async def get(self, path: str, **params: str) -> Mapping[str, object]:
         """Return the object at a path."""
@@ -130,6 +144,24 @@ class Engine:
         # Each line has a header of eight bytes.
         return found.content[8:].decode(errors="replace").strip()
 
+    async def stream(
+        self, method: str, path: str, *, params: Mapping[str, str], content: bytes
+    ) -> AsyncIterator[Mapping[str, object]]:
+        """Send a request that takes its time, and yield its progress. Raises EngineFault."""
+        headers = {"Content-Type": "application/x-tar"}
+        try:
+            async with self._client.stream(
+                method, _API + path, params=params, content=content, headers=headers, timeout=None
+            ) as answer:
+                if answer.is_error:
+                    await answer.aread()
+                    raise EngineFault(_message(answer), answer.status_code)
+                async for line in answer.aiter_lines():
+                    if line.strip():
+                        yield cast(Mapping[str, object], json.loads(line))
+        except httpx.HTTPError as fault:
+            raise EngineFault(str(fault) or type(fault).__name__) from fault
+
     async def send(
         self,
         method: str,
@@ -165,6 +197,12 @@ def check_socket(socket: Path) -> None:
         raise SandboxError(f"no Docker engine is running: there is no socket {socket}", hint=START_HINT)
     if not os.access(socket, os.R_OK | os.W_OK, effective_ids=True):
         raise SandboxError(f"{socket} cannot be used: permission denied", hint=GROUP_HINT)
+
+
+def _product(version: Mapping[str, object]) -> str:
+    parts = version.get("Components")
+    names = [str(part.get("Name", "")) for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+    return PODMAN if any(PODMAN in name for name in names) else "Docker"
 
 
 def _message(answer: httpx.Response) -> str:

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent.backends.backend import Backend, BackendOptions
-from agent.backends.sandbox.lazy_runner import LazySandboxRunner
+from agent.backends.sandbox.lazy_runner import LazySandboxRunner, as_backend
 from agent.vocabulary.errors import SandboxError
-from tooling.safety.judges import allow_open_hosts
 
 if TYPE_CHECKING:
     from agent.backends.docker.engine import Engine
@@ -30,7 +29,7 @@ class DockerRunner(LazySandboxRunner):
 
     async def build_runner(self) -> "SandboxCommandRunner":
         """Return the runner of the container. Raises SandboxError if there is no engine or no image."""
-        from agent.backends.docker.container_sandbox import ContainerSandbox, container_policy
+        from agent.backends.docker.container_sandbox import ContainerSandbox, container_policy, volumes_of
         from agent.backends.docker.engine import Engine, find_socket
         from agent.backends.sandbox.detect import build_policy
         from agent.backends.sandbox.runner import SandboxCommandRunner
@@ -54,6 +53,8 @@ class DockerRunner(LazySandboxRunner):
                 workspace=options.workspace.resolve(),
                 image=options.image,
                 sockets=self._sockets,
+                volumes=volumes_of(image),
+                is_podman=info.is_podman,
             )
         except UnknownArchitecture as problem:
             raise SandboxError(f"there is no seccomp profile for this machine: {problem}", hint="") from problem
@@ -82,14 +83,4 @@ class DockerRunner(LazySandboxRunner):
 
 def build_backend(options: BackendOptions) -> Backend:
     """Return the backend whose commands run in a container."""
-    runner = DockerRunner(options)
-    return Backend(
-        name="docker",
-        runner=runner,
-        start=runner.start,
-        ready=runner.ready,
-        allow_host=runner.allow_host,
-        end_run=runner.end_run,
-        close=runner.close,
-        adjustments=(allow_open_hosts(runner.is_host_allowed),),
-    )
+    return as_backend("docker", DockerRunner(options))

@@ -146,11 +146,10 @@ class LazySandboxRunner:
         runner.open_network(await self.start_proxy(self._proxy))
 
 
-def build_backend(options: BackendOptions) -> Backend:
-    """Return the backend whose commands run in a sandbox."""
-    runner = LazySandboxRunner(options)
+def as_backend(name: str, runner: LazySandboxRunner) -> Backend:
+    """Return the backend of a runner: readiness, network, and verdicts that know which hosts are open."""
     return Backend(
-        name="sandbox",
+        name=name,
         runner=runner,
         start=runner.start,
         ready=runner.ready,
@@ -159,3 +158,8 @@ def build_backend(options: BackendOptions) -> Backend:
         close=runner.close,
         adjustments=(allow_open_hosts(runner.is_host_allowed),),
     )
+
+
+def build_backend(options: BackendOptions) -> Backend:
+    """Return the backend whose commands run in a sandbox."""
+    return as_backend("sandbox", LazySandboxRunner(options))

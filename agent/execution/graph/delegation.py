@@ -27,7 +27,7 @@ CANCELLED = "Cancelled by the lead."
 NOTHING_RUNS = "There is no step: give the steps to hand out."
 _REVISED = "revised by the lead"
 # The lead's own tools that can do the work of a failed step.
-_WORKING_TOOLS = frozenset({"run_command", "write_file", "edit_file", "apply_patch", "delete_file"})
+_WORKING_TOOLS = frozenset({"run_command", "run_python", "write_file", "edit_file", "apply_patch", "delete_file"})
 _STATE = "Still running: {running}. Not started: {waiting}."
 _WHAT_NOW = (
     "Something ended unexpectedly ({why}). Call plan with all the work that remains, without steps to wait for the "

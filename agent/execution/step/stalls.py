@@ -10,6 +10,7 @@ from agent.vocabulary.step import CallFact
 
 MAX_FAILED_TURNS = 3
 _REFUSED = frozenset({"blocked", "denied", "deferred"})
+_COMMANDS = frozenset({"run_command", "run_python"})
 
 
 class FailureStreak:
@@ -37,7 +38,7 @@ class FailureStreak:
         return "error" if self._turns >= MAX_FAILED_TURNS and self._unproductive >= MAX_FAILED_TURNS - 1 else None
 
     def _has_new_errors(self, facts: Sequence[CallFact]) -> bool:
-        commands = {str(fact.args) for fact in facts if fact.tool == "run_command" and fact.status == "error"}
+        commands = {str(fact.args) for fact in facts if fact.tool in _COMMANDS and fact.status == "error"}
         new = commands - self._tried
         self._tried |= commands
         return bool(new)

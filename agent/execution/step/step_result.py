@@ -165,5 +165,5 @@ def refused_calls(facts: Sequence[CallFact]) -> list[CallFact]:
 
 
 def call_subject(fact: CallFact) -> str:
-    """Return what a call was about: its command, its path or its tool."""
-    return str(fact.args.get("command") or fact.args.get("path") or fact.tool)
+    """Return what a call was about: its command, its code, its path or its tool."""
+    return str(fact.args.get("command") or fact.args.get("code") or fact.args.get("path") or fact.tool)

@@ -20,7 +20,7 @@ from tooling.files.pending_write import open_parent
 from tooling.files.resolve import ResolvedPath
 
 _CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_SUBJECTS = ("command", "path", "file")
+_SUBJECTS = ("command", "code", "path", "file")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

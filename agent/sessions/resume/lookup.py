@@ -41,6 +41,8 @@ class ResumableRun:
         """The settings to keep when the run is resumed; permissions are not among them and must be given again."""
         run = self.run
         settings: dict[str, object] = {"backend": run.backend} if run.backend else {}
+        if run.image:
+            settings["docker_image"] = run.image
         if run.model not in _PLACEHOLDER_MODELS:
             settings["model"] = run.model
             if run.planner_model not in (*_PLACEHOLDER_MODELS, run.model):

@@ -14,7 +14,7 @@ from tooling.output import sanitize_output
 
 FORMAT_VERSION = 1
 _TITLE_CHARS = 100
-_SUBJECT_ARGUMENTS = ("command", "path", "url", "query", "pattern", "question")
+_SUBJECT_ARGUMENTS = ("command", "code", "path", "url", "query", "pattern", "question")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

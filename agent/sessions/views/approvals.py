@@ -13,7 +13,7 @@ from tooling.contract.fast_dataclass import dataclass
 _TYPES = frozenset({ApprovalRequested.type, ApprovalResolved.type, RuleSaved.type})
 _CALL_TYPES = frozenset({RunStarted.type, ToolStarted.type, ToolCompleted.type})
 UNANSWERED = "unanswered"
-_SUBJECTS = ("command", "path", "url", "query")
+_SUBJECTS = ("command", "code", "path", "url", "query")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

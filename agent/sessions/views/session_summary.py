@@ -56,6 +56,7 @@ class RunRecord:
     resumes: str | None = None
     cwd: str = ""
     backend: str = ""
+    image: str | None = None
     model: str = ""
     planner_model: str = ""
     plan_only: bool = False
@@ -210,6 +211,7 @@ def _with_start(run: RunRecord, start: RunStarted) -> RunRecord:
         resumes=start.resumes,
         cwd=start.cwd,
         backend=start.backend,
+        image=start.image,
         model=start.model,
         planner_model=start.planner_model,
         plan_only=start.plan_only,

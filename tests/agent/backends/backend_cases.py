@@ -16,13 +16,12 @@ from agent.backends.process.environment import clean_environment
 from agent.backends.process.host_process import KILL_TIMEOUT_S
 from agent.backends.sandbox.runner import SandboxCommandRunner, build_sandbox_runner
 from agent.backends.table import build_backend
-from agent.backends.tool_executor import build_tool_executor
-from tests.docker_engine import IMAGE, OWNER, run_engine
+from agent.backends.tool_executor import LocalToolExecutor, build_tool_executor
+from tests.docker_engine import ENGINE_VARIABLE, IMAGE, OWNER, run_engine
 from tests.programs import needs
-from tests.tooling.tool_harness import NoUser
+from tests.tooling.tool_harness import NoUser, unrestricted_backend
 from tooling.approvals.policy import PolicyApprover
 from tooling.contract.command import CommandRunner
-from tooling.contract.tool import AnyTool, ToolExecutor
 from tooling.files.temp_dir import TempDir
 from tooling.safety.secrets.redact import Redactor
 
@@ -63,7 +62,10 @@ def make_runner(backend: str, workspace: Path, build_runner: BuildRunner) -> Com
 
 @pytest.fixture(scope="session")
 def engine_socket() -> Iterator[Path]:
-    """Return the socket of a Docker engine that the tests of this process share."""
+    """Return the socket of a Docker engine that the tests of this process share, or of another engine that is given."""
+    if given := os.environ.get(ENGINE_VARIABLE):
+        yield Path(given)
+        return
     with run_engine() as socket:
         yield socket
 
@@ -90,22 +92,43 @@ async def open_container(
             await backend.close()
 
 
-def make_executor(
-    backend: str, workspace: Path, build_runner: BuildRunner, *, plugin_tools: tuple[type[AnyTool], ...] = ()
-) -> ToolExecutor:
+@asynccontextmanager
+async def open_executor(name: str, workspace: Path, socket: Path | None) -> AsyncIterator[LocalToolExecutor]:
+    """Yield the tools of a run on a backend; the host's commands need no approval."""
     environ = {"PATH": os.environ["PATH"], "OPENAI_API_KEY": "sk-not-for-commands"}
-    is_host = backend == "host"
-    runner: CommandRunner = (
-        HostCommandRunner(clean_environment(environ)) if is_host else build_runner(workspace, backend, environ=environ)
-    )
-    executor, _ = build_tool_executor(
-        Backend(name="host" if is_host else "sandbox", runner=runner),
-        approver=PolicyApprover(mode="ask"),
-        asker=NoUser(),
-        redactor=Redactor(("correct-horse-battery",)),
-        plugin_tools=plugin_tools,
-    )
-    return executor
+    async with _open_backend(name, workspace, environ, socket) as backend:
+        executor, _ = build_tool_executor(
+            backend,
+            approver=PolicyApprover(mode="ask"),
+            asker=NoUser(),
+            redactor=Redactor(("correct-horse-battery",)),
+        )
+        try:
+            yield executor
+        finally:
+            await executor.close()
+
+
+@asynccontextmanager
+async def _open_backend(
+    name: str, workspace: Path, environ: Mapping[str, str], socket: Path | None
+) -> AsyncIterator[Backend]:
+    if name == "host":
+        yield unrestricted_backend(environ)
+    elif name == "docker":
+        assert socket is not None
+        async with open_container(workspace, socket, environ) as container:
+            yield container
+    else:
+        with TempDir() as sockets:
+            options = BackendOptions(
+                workspace=workspace, environ=environ, sandbox_type=name, socket_dir=sockets / "net"
+            )
+            backend = build_backend("sandbox", options)
+            try:
+                yield backend
+            finally:
+                await backend.close()
 
 
 async def wait_for_file(path: Path) -> None:

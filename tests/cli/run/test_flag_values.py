@@ -99,6 +99,8 @@ def test_the_empty_name_of_a_run_is_refused(user: User) -> None:
         (("run", "x", "--backend", "host", "--allow-net", "a.org"), "--allow-net has no effect with --backend host"),
         (("run", "x", "--set", "backend=host", "--allow-net", "a.org"), "--allow-net has no effect with"),
         (("exec", "--backend", "host", "--allow-net", "a.org", "--", "ls"), "--allow-net has no effect with"),
+        (("run", "x", "--image", "i"), "--image has no effect with --backend sandbox"),
+        (("exec", "--image", "i", "--backend", "host", "--", "ls"), "--image has no effect with --backend host"),
         (("exec", "--skip-check", "--deny", "ls", "--", "ls"), "--deny cannot be used with --skip-check"),
         (("run", "x", "--allow", "git push", "--deny", "git push"), "'git push' is in both"),
         (("run", "x", "--approval-mode", "never", "--on-approval", "defer"), "--on-approval cannot be used with"),

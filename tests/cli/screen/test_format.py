@@ -27,6 +27,7 @@ CALLS: tuple[tuple[str, dict[str, object], str], ...] = (
     ("search_web", {"query": "half up", "count": 3}, "half up"),
     ("fetch_page", {"url": "https://example.org/a"}, "https://example.org/a"),
     ("fetch_page", {"url": "https://example.org/a", "query": "rounding"}, "https://example.org/a about rounding"),
+    ("run_python", {"code": "x = 1\nprint(x)"}, "x = 1 print(x)"),
     ("manage_tasks", {"action": "list"}, "list"),
     ("manage_tasks", {"action": "add", "tasks": [{"content": "read"}, {"content": "write"}]}, "add read; write"),
     ("manage_tasks", {"action": "update", "tasks": [{"id": 2, "status": "done"}]}, "update 2"),

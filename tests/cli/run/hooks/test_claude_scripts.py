@@ -159,3 +159,24 @@ def test_the_input_of_a_hook_has_the_fields_that_scripts_read(user: User) -> Non
     assert by_tool["PreToolUse", "Edit"]["tool_input"] == edit
     assert by_tool["PreToolUse", "Write"]["tool_input"] == {"file_path": old, "content": ""}
     assert seen[-2]["stop_hook_active"] is False
+
+
+@pytest.mark.parametrize(
+    ("changed", "printed", "failed"),
+    [("python3 -c 'print(2)'", "2", False), ("echo other", "", True)],
+)
+def test_code_is_a_command_for_hooks_which_may_change_it(
+    user: User, changed: str, printed: str, *, failed: bool
+) -> None:
+    text = f"""#!/usr/bin/env python3
+import json, sys
+given = json.load(sys.stdin)
+assert given["tool_input"]["command"] == "python3 -c 'print(1)'", given
+answer = {{"hookEventName": "PreToolUse", "updatedInput": {{"command": {changed!r}}}}}
+print(json.dumps({{"hookSpecificOutput": answer}}))
+"""
+    user_hooks(user, hooks_json("PreToolUse", str(script(user.home, "change.py", text)), matcher="Bash"))
+    result = run(user, lead_call("run_python", code="print(1)"), lead_reply("Done."))
+    (ended,) = [event for event in result.events if event["type"] == "tool.completed"]
+    assert (ended["status"] != "ok") is failed
+    assert printed in str(ended["output"])
