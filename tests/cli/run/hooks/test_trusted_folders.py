@@ -127,6 +127,31 @@ def test_hooks_are_listed_and_tried_out(user: User, project: Path) -> None:
     assert user.agent("hooks", "list", cwd=user.home, AGENT_CONFIG_DIR=str(user.home / "none")).stdout == "(no hooks)\n"
 
 
+def test_hooks_are_tried_out_with_the_names_that_scripts_know(user: User) -> None:
+    script(
+        user.home,
+        "hooks/protect.py",
+        "import json, sys\nsys.exit('.env' in json.load(sys.stdin)['tool_input']['file_path'] and 2)",
+    )
+    user_hooks(user, hooks_json("PreToolUse", 'python3 "$HOME"/hooks/protect.py', "Write|Edit"))
+    tried = user.agent("hooks", "test", "PreToolUse", "Write", "file_path=.env", "content=x", "--json")
+    assert [(row["name"], row["decision"]) for row in json.loads(tried.stdout)] == [("python3 protect.py", "deny")]
+    other = user.agent("hooks", "test", "PreToolUse", "Bash", "command=ls", "--json")
+    assert [(row["decision"], row["reason"]) for row in json.loads(other.stdout)] == [
+        ("no match", "it is for Write|Edit")
+    ]
+    user_hooks(user, hooks_json("UserPromptSubmit", "grep -q password && exit 2 || exit 0"))
+    assert user.agent("hooks", "test", "UserPromptSubmit", "my password is x").exit_code == 1
+    assert user.agent("hooks", "test", "UserPromptSubmit", "prompt=good morning").exit_code == 0
+
+
+def test_a_hook_that_never_runs_is_named_in_the_list(user: User) -> None:
+    user_hooks(user, hooks_json("Notification", "notify-send done"))
+    listed = user.agent("hooks", "list", cwd=user.home)
+    assert listed.stdout == "(no hooks)\n"
+    assert "Notification hooks never run: Windlass has no such event" in listed.stderr
+
+
 def test_trust_asks_at_a_terminal(user: User, project: Path) -> None:
     session = TerminalSession(user, "trust", str(project))
     session.wait_for("Trust them?")
