@@ -111,7 +111,7 @@ class CallbackClient:
             created=time.time(),
         )
         if self._spool and sent.is_terminal:
-            await asyncio.to_thread(self._save, sent)
+            await self._keep(self._spool, sent)
         if len(self._queue) >= MAX_QUEUE:
             self._drop_one()
         self._queue.append(sent)
@@ -131,10 +131,9 @@ class CallbackClient:
         if any(event.is_terminal for event in self._queue):
             self._report(self._not_taken(is_terminal=True))
 
-    def _save(self, event: CallbackEvent) -> None:
-        assert self._spool
+    async def _keep(self, spool: "CallbackSpool", event: CallbackEvent) -> None:
         try:
-            self._spool.save(event)
+            await asyncio.to_thread(spool.save, event)
         except OSError as error:
             self._report(f"the last callback cannot be kept for later: {error.strerror}")
 

@@ -80,6 +80,15 @@ def test_a_script_that_the_run_itself_changes_is_not_run(user: User, project: Pa
     assert not (project / "escaped").exists()
 
 
+def test_trust_that_is_taken_back_during_a_run_ends_at_once(user: User, project: Path) -> None:
+    script(project, ".claude/hooks/guard.sh", "#!/bin/sh\nexit 0\n")
+    user.agent("trust", "--yes", str(project))
+    user_hooks(user, hooks_json("PostToolUse", f"rm {user.data / 'trusted.json'}"))
+    result = run(user, project, replies=(lead_call("run_command", command="echo first"), *CALL))
+    assert statuses(result) == ["ok", "denied"]
+    assert "are no longer trusted" in result.stdout
+
+
 def test_hooks_of_a_folder_can_be_stricter_but_not_approve(user: User, project: Path) -> None:
     allow = json.dumps({"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "allow"}})
     script(project, ".claude/hooks/guard.sh", f"#!/bin/sh\necho '{allow}'\n")
