@@ -160,7 +160,7 @@ def load_class(name: str) -> Hook:
     try:
         loaded = getattr(importlib.import_module(module), attribute)
         return _create(loaded, name)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ConfigError(
             f"the hook {name} cannot be loaded: {type(error).__name__}: {error}",
             "hooks names classes as module:Class; the module must be importable",
@@ -171,7 +171,7 @@ def _load_point(point: EntryPoint) -> FoundHook:
     source = f"package {point.distribution}"
     try:
         return FoundHook(name=point.name, source=source, hook=_create(point.load(), point.target))
-    except Exception as error:  # noqa: BLE001 (the edge: a package may raise anything; the others must still load)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 (the edge: a package may raise anything; the others must still load)
         return FoundHook(name=point.name, source=source, problem=f"{type(error).__name__}: {error}")
 
 

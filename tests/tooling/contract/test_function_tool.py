@@ -9,7 +9,12 @@ from uuid import UUID
 
 import pytest
 
+from agent.backends.backend import Backend
+from agent.backends.host import HostCommandRunner
+from agent.backends.tool_executor import build_tool_executor
 from tests.tooling.test_registry import SERVICES
+from tests.tooling.tool_harness import NoUser
+from tooling.approvals.policy import PolicyApprover
 from tooling.contract.context import ExecCtx
 from tooling.contract.function_tool import NotATool, tool
 from tooling.contract.json_codec import decode
@@ -179,3 +184,21 @@ def test_a_subject_that_is_no_parameter_is_refused() -> None:
 
 async def odd_subject(file: str) -> None:
     """Do it."""
+
+
+@tool(effect="note")
+async def leave() -> str:
+    """Leave the program, as scripts do."""
+    raise SystemExit(9)
+
+
+async def test_a_tool_that_exits_fails_and_the_program_stays() -> None:
+    executor, _ = build_tool_executor(
+        Backend(name="host", runner=HostCommandRunner({})),
+        approver=PolicyApprover(mode="auto-edit"),
+        asker=NoUser(),
+        plugin_tools=(leave,),
+    )
+    result = await executor.call_tool("leave", {}, CTX)
+    assert (result.status, result.content) == ("error", "leave failed: SystemExit: 9")
+    await executor.close()
