@@ -13,7 +13,7 @@ from agent.backends.shared import SharedBackend
 from agent.config.environment import is_shared_place
 from agent.config.load import LoadedSettings, load_settings
 from agent.config.user_dirs import data_dir, os_environ
-from agent.engine import AgentExecutor, apply_task, open_hooks, repository_secrets
+from agent.engine import AgentExecutor, open_hooks
 from agent.execution.approvals import PendingQuestions
 from agent.execution.result.structured import OutputSchema
 from agent.execution.step.control import StepControl
@@ -31,6 +31,7 @@ from agent.run_context import RunContext, RunOptions
 from agent.run_context import WindlassConfig as WindlassConfig
 from agent.run_scope import RunScope, SessionLocation, open_scope
 from agent.sessions.lock import LockTimeout
+from agent.task_setup import apply_mounts, apply_task, task_secrets
 from agent.telemetry.followers import Followers
 from agent.tool_setup import limit_settings, plan_manifest
 from agent.vocabulary import exit_codes
@@ -61,12 +62,13 @@ class App:
         loaded = replace(
             loaded,
             settings=apply_task(loaded.settings, task),
-            secrets=(*loaded.secrets, *repository_secrets(task)),
+            secrets=(*loaded.secrets, *task_secrets(task)),
         )
         settings = limit_settings(loaded, options.manifest)
         schema = OutputSchema.from_file(options.output_schema) if options.output_schema else None
         is_shared = is_shared_place(settings.shared, environ)
-        scope = open_scope(options.location, loaded.secrets, options.lock_timeout, is_shared=is_shared)
+        location = apply_mounts(options.location, task)
+        scope = open_scope(location, loaded.secrets, options.lock_timeout, is_shared=is_shared)
         self._channel = scope.channel
         self._context = RunContext(
             loaded=loaded,

@@ -97,7 +97,7 @@ async def build_run(context: RunContext, submit: Submit, hooks: "HookRunner | No
     checkpoints = context.scope.open_checkpoints(config_dir(context.environ))
     orchestrator = _build_orchestrator(context, tools, metered, client, names, model, unfinished, checkpoints, hooks)
     if context.settings.planning == "auto" and orchestrator.is_led(submit, unfinished):
-        tools.executor.add_tool(PlanTool(orchestrator.delegation))
+        tools.executor.add_tool(PlanTool(orchestrator.delegation, tuple(context.options.task.agents)))
         # Without tools, nothing can be handed out either.
         usable = (*usable, PLAN_TOOL) if usable else ()
     context.questions.set_wait_callbacks(started=orchestrator.scheduler.pause, ended=orchestrator.scheduler.resume)
@@ -147,6 +147,7 @@ def _prepare_opening(context: RunContext) -> Callable[[], str]:
             command_timeout_s=settings.command_timeout_s,
             backend=settings.backend,
             extra_dirs=scope.extra_dirs,
+            read_dirs=scope.read_dirs,
             allow_net=settings.allow_net,
             # In the mode yolo nothing is asked, and a host that nobody approved stays closed.
             can_ask=context.options.is_user_present and settings.approval_mode in _ASKING_MODES,

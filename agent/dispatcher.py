@@ -30,7 +30,7 @@ class Dispatcher:
             max_turns=settings.max_turns,
         )
         for name, profile in settings.step_profiles.items():
-            _check_known(f"step profile {name!r}", profile.allowed_tools, tools)
+            _check_known(f"the profile {name!r}", profile.allowed_tools, tools)
         self._profiles = {
             name: _executor_profile(name, profile, settings)
             for name, profile in (BUILTIN_PROFILES | dict(settings.step_profiles)).items()

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent.assembly import Run, build_run
-from agent.config.settings import ApprovalMode, Settings
 from agent.config.user_dirs import (
     PROJECT_HOOK_FILES,
     config_dir,
@@ -19,6 +18,7 @@ from agent.config.user_dirs import (
 )
 from agent.protocol.commands import Submit
 from agent.run_context import RunContext
+from agent.task_setup import describe_agents, without_credentials
 from agent.vocabulary.errors import AgentError, InputError
 from agent.vocabulary.outcome import Outcome
 from agent.vocabulary.task_config import TaskConfig
@@ -29,14 +29,6 @@ from tooling.entry_points import HOOKS, entry_points
 if TYPE_CHECKING:
     from agent.hooks.runner import HookRunner
 
-# The names that programs use for approval modes.
-_APPROVAL_MODES: dict[str, ApprovalMode] = {
-    "default": "ask",
-    "acceptEdits": "auto-edit",
-    "plan": "plan",
-    "bypassPermissions": "yolo",
-    "dontAsk": "never",
-}
 # Sandbox and checkpoints start when the first request has been written, at the latest after this time.
 LATEST_START_S = 1.0
 PROMPT_REFUSED = "a hook refused the task: {reason}"
@@ -153,7 +145,8 @@ class AgentExecutor:
         skill_notes = await asyncio.to_thread(self._prepare_skills, config)
         staged = await asyncio.to_thread(stage_inputs, config.inputs, self._context.scope.cwd)
         instructions = config.custom_instructions.strip()
-        notes = ((wrap_in_tag("instructions", instructions),) if instructions else ()) + skill_notes
+        given = (("instructions", instructions), ("agents", describe_agents(config)))
+        notes = tuple(wrap_in_tag(tag, text) for tag, text in given if text) + skill_notes
         return replace(submit, staged=(*submit.staged, *staged), notes=(*notes, *submit.notes))
 
     def _prepare_skills(self, config: TaskConfig) -> tuple[str, ...]:
@@ -185,33 +178,6 @@ async def _start_background(run: Run) -> None:
     if not run.submit.plan_only:
         run.tools.backend.start()
         run.checkpoints.start()
-
-
-def apply_task(settings: Settings, config: TaskConfig) -> Settings:
-    """Return the settings with what the configuration of a task says about them."""
-    if config.memory_enabled is not None:
-        settings = replace(settings, memory=config.memory_enabled)
-    if mode := _APPROVAL_MODES.get(config.permission_mode or ""):
-        settings = replace(settings, approval_mode=mode)
-    return replace(settings, model=config.model or settings.model, max_turns=config.max_turns or settings.max_turns)
-
-
-def repository_secrets(config: TaskConfig) -> tuple[str, ...]:
-    """Return the credentials in the URL of the repository."""
-    if "@" not in config.repo_url:
-        return ()
-    from agent.workspace.clone import parse_url
-
-    return parse_url(config.repo_url).secrets
-
-
-def without_credentials(config: TaskConfig) -> TaskConfig:
-    """Return the configuration as others may see it."""
-    if "@" not in config.repo_url:
-        return config
-    from agent.workspace.clone import parse_url
-
-    return replace(config, repo_url=parse_url(config.repo_url).address)
 
 
 def open_hooks(context: RunContext) -> "HookRunner | None":

@@ -32,6 +32,7 @@ from tooling.mcp.toolset import build_toolset
 from tooling.registry import RegistrationError
 
 _SCRIPTS = (".py", ".js", ".mjs", ".cjs", ".ts")
+_PACKAGES = "node_modules"
 _PROJECT_MARKS = ("package.json", "pyproject.toml")
 
 
@@ -106,6 +107,11 @@ def _folder(name: str, home: Path) -> Path:
 
 def _script_folders(server: McpServer, home: Path) -> Iterator[Path]:
     """Yield the folders of scripts that are run by an interpreter: their projects, if they are in one."""
+    for word in server.argv:
+        path = Path(word)
+        if path.is_absolute() and _PACKAGES in path.parts and path.exists():
+            # A program of npm loads packages from all over this folder, and its name is often a link into it.
+            yield Path(*path.parts[: path.parts.index(_PACKAGES) + 1])
     for word in server.argv[1:]:
         path = Path(word)
         if path.is_absolute() and path.suffix in _SCRIPTS and path.is_file():

@@ -4,6 +4,8 @@ import contextlib
 import os
 import traceback
 import uuid
+from collections.abc import Mapping
+from dataclasses import field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,6 +44,9 @@ class SessionLocation:
     is_ephemeral: bool = False
     cwd: Path | None = None
     extra_dirs: tuple[Path, ...] = ()
+    # Folders that tools and commands may only read, and variables of commands.
+    read_dirs: tuple[Path, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
     # The folders of this program, and the user's home folders.
     own_dirs: tuple[Path, ...] = ()
     homes: tuple[Path, ...] = ()
@@ -61,6 +66,7 @@ class RunScope:
         self._chat_type = "group" if is_shared else "private"
         chosen_cwd = _existing_folder(location.cwd) if location.cwd else None
         self.extra_dirs = tuple(_existing_folder(path) for path in location.extra_dirs)
+        self.read_dirs = tuple(_existing_folder(path) for path in location.read_dirs)
         self._temp_dir = TempDir() if location.is_ephemeral else None
         if location.is_ephemeral:
             # It is read nevertheless: the memory is in it.
@@ -152,6 +158,8 @@ class RunScope:
             session_id=self.folder.id,
             step_id=step_id,
             extra_dirs=self.extra_dirs,
+            read_dirs=self.read_dirs,
+            variables=self._location.variables,
             own_dirs=self._location.own_dirs,
             homes=self._location.homes,
             outputs_dir=self.folder.outputs,

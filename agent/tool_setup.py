@@ -297,7 +297,7 @@ def backend_options(env: ToolEnvironment) -> BackendOptions:
         workspace=scope.cwd,
         extra_dirs=(*scope.extra_dirs, *((worktree.steps_dir,) if worktree else ())),
         hidden=(scope.data_dir, config_dir(env.environ)),
-        outputs=(scope.folder.outputs, *((worktree.common_git_dir,) if worktree else ())),
+        outputs=(scope.folder.outputs, *scope.read_dirs, *((worktree.common_git_dir,) if worktree else ())),
         environ=env.environ,
         allow_net=env.settings.allow_net,
         deny_net=env.settings.deny_net,

@@ -40,6 +40,7 @@ BENCHES = (
     Bench(name="drawing", run=prompt.drawing),
     Bench(name="frames", run=screen.frames),
     Bench(name="turns", run=turns.turns),
+    Bench(name="log-file", run=turns.log_file),
     Bench(name="graph", run=graph.graph),
     Bench(name="random-graphs", run=random_graphs.random_graphs),
     Bench(name="streamed-plan", run=random_graphs.streamed_plan),

@@ -46,9 +46,7 @@ def _seconds_per_call(interceptors: Sequence[Interceptor]) -> float:
     async def measure() -> float:
         backend = Backend(name="host", runner=HostCommandRunner({}))
         approver = PolicyApprover(mode="auto-edit")
-        executor, _ = build_tool_executor(
-            backend, approver=approver, asker=NoUser(), plugin_paths=(), hooks=interceptors
-        )
+        executor, _ = build_tool_executor(backend, approver=approver, asker=NoUser(), hooks=interceptors)
         ctx = ExecCtx(user_id=uuid.uuid4(), task_id=uuid.uuid4(), working_dir=Path.cwd())
         started = time.perf_counter()
         for _ in range(CALLS):

@@ -1,10 +1,11 @@
 """Measure the time from a reply to the next request, and the size of the first requests."""
 
+import resource
 import tempfile
 from itertools import pairwise
 from pathlib import Path
 
-from bench.measure import BenchResult, milliseconds
+from bench.measure import BenchResult, milliseconds, ratio, sample_interleaved
 from bench.program import BenchError, Home, ProcessRun, reply_ended_at
 from bench.replies import DONE, command, last_result, offers_tools, plan
 from tests.provider.server import ReceivedRequest
@@ -31,6 +32,22 @@ def turns() -> list[BenchResult]:
             detail=f"most of {RUNS} runs of {CALLS + 2} requests",
         ),
     ]
+
+
+def log_file() -> list[BenchResult]:
+    """Measure what the log file costs: CPU time of the same run with the default log, and without one."""
+    with tempfile.TemporaryDirectory() as name, ThreadedProvider() as provider:
+        home = Home(Path(name), provider, planning="always")
+
+        def cpu_s(level: str) -> float:
+            provider.reply(plan(1), *[command(f"true {number}") for number in range(CALLS)], DONE)
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            home.agent_run("--approval-mode", "yolo", "--set", f"log_level={level}")
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+        logged, silent = sample_interleaved(RUNS, lambda: cpu_s("info"), lambda: cpu_s("off"))
+    return [ratio(f"CPU time of such a run with its log file against none ({CALLS} calls)", 1.05, logged, silent)]
 
 
 def first_bodies() -> list[BenchResult]:

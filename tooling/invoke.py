@@ -57,7 +57,7 @@ class Invoker:
             )
         except ToolError as error:
             return error_result(str(error), exit_code=error.exit_code, status=error.status)
-        except Exception as error:  # noqa: BLE001 (the edge: whatever a tool raises becomes a result)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 (the edge: whatever a tool raises becomes a result)
             return error_result(f"{name} failed: {type(error).__name__}: {error}", exit_code=TOOL_RAISED)
 
     async def _run(self, call: PendingCall) -> ToolResult:
@@ -86,7 +86,7 @@ async def _run_tool(call: PendingCall) -> ToolResult:
         return await _run_in_time(call)
     except ToolError as error:
         return error_result(str(error), exit_code=error.exit_code, status=error.status)
-    except Exception as error:  # noqa: BLE001 (the edge: whatever a tool raises becomes a result)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 (the edge: whatever a tool raises becomes a result)
         name = call.tool.spec.name
         return error_result(f"{name} failed: {type(error).__name__}: {error}", exit_code=TOOL_RAISED)
 

@@ -85,6 +85,8 @@ class CallbackClient:
         self._closing = asyncio.Event()
         self._dropped = 0
         self._has_warned = False
+        # Why the last request failed, for the warning.
+        self._problem = ""
 
     def start(self) -> None:
         """Begin to send, and to deliver what earlier runs could not."""
@@ -109,7 +111,7 @@ class CallbackClient:
             created=time.time(),
         )
         if self._spool and sent.is_terminal:
-            await asyncio.to_thread(self._save, sent)
+            await self._keep(self._spool, sent)
         if len(self._queue) >= MAX_QUEUE:
             self._drop_one()
         self._queue.append(sent)
@@ -129,10 +131,9 @@ class CallbackClient:
         if any(event.is_terminal for event in self._queue):
             self._report(self._not_taken(is_terminal=True))
 
-    def _save(self, event: CallbackEvent) -> None:
-        assert self._spool
+    async def _keep(self, spool: "CallbackSpool", event: CallbackEvent) -> None:
         try:
-            self._spool.save(event)
+            await asyncio.to_thread(spool.save, event)
         except OSError as error:
             self._report(f"the last callback cannot be kept for later: {error.strerror}")
 
@@ -176,7 +177,8 @@ class CallbackClient:
 
     def _not_taken(self, *, is_terminal: bool) -> str:
         later = "; the last one is sent at the start of a later run" if is_terminal and self._spool else ""
-        return f"{self._url} does not take callbacks{later}"
+        reason = f" ({self._problem})" if self._problem else ""
+        return f"{_address(self._url)} does not take callbacks{reason}{later}"
 
     async def _deliver(self, http: httpx.AsyncClient, event: CallbackEvent) -> bool:
         """Send one event, again and again for a while; return whether it was taken."""
@@ -201,10 +203,12 @@ class CallbackClient:
     async def _post(self, http: httpx.AsyncClient, event: CallbackEvent) -> Literal["taken", "refused", "failed"]:
         try:
             reply = await http.post(event.url, json=event.body, headers=self._headers(event))
-        except (httpx.HTTPError, httpx.InvalidURL, OSError):
+        except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+            self._problem = str(error) or type(error).__name__
             return "failed"
         if reply.is_success:
             return "taken"
+        self._problem = f"HTTP {reply.status_code}" + (", redirects are not followed" if reply.is_redirect else "")
         return "refused" if reply.status_code in _FINAL_STATUSES else "failed"
 
     def _headers(self, event: CallbackEvent) -> dict[str, str]:
@@ -244,7 +248,10 @@ class CallbackSpool:
             try:
                 event = CallbackEvent(**json.loads(path.read_text("utf-8")))
                 is_useful = isinstance(event.body, Mapping) and time.time() - event.created < _KEEP_S
-            except (OSError, ValueError, TypeError):
+            except OSError:
+                # Another run has delivered it, or it cannot be read now: later, perhaps.
+                continue
+            except (ValueError, TypeError):
                 is_useful = False
             if is_useful:
                 found.append(event)
@@ -274,6 +281,14 @@ def shorten(value: object, redact: Callable[[str], str]) -> object:
 
 def _http_client() -> httpx.AsyncClient:
     return httpx.AsyncClient(timeout=REQUEST_TIMEOUT_S, follow_redirects=False, headers={"User-Agent": "windlass"})
+
+
+def _address(url: str) -> str:
+    """Return a URL as it may be shown: without a password and without arguments, which may be a token."""
+    try:
+        return str(httpx.URL(url).copy_with(userinfo=b"", query=None))
+    except httpx.InvalidURL:
+        return "the callback URL"
 
 
 def _token_id(token: str) -> str:

@@ -79,6 +79,14 @@ def own_arguments(call: GuardedCall, changed: JsonObject) -> JsonObject:
     return {**{name: value for name, value in call.arguments.items() if name not in arguments}, **arguments}
 
 
+def own_call(name: str) -> tuple[str, Mapping[str, str]]:
+    """Return the tool that a script knows by this name, and the names of its arguments by those of the script."""
+    for tool, known in _SIMPLE.items():
+        if name == known.name:
+            return tool, {theirs: ours for ours, theirs in known.fields.items()}
+    return name, {}
+
+
 def _simple_call(call: GuardedCall) -> ClaudeCall:
     known = _SIMPLE.get(call.tool) or _Simple(name=call.tool, fields={})
     given = {known.fields.get(name, name): value for name, value in call.arguments.items() if value is not None}

@@ -13,10 +13,13 @@ from tooling.contract.json_codec import did_you_mean
 HookEvent: TypeAlias = Literal["SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop", "SessionEnd"]
 OnFailure: TypeAlias = Literal["block", "continue"]
 EVENTS: tuple[str, ...] = get_args(HookEvent)
+TOOL_EVENTS = ("PreToolUse", "PostToolUse")
 # Events of Claude Code that have no counterpart: a file with them can be used, and they are named as unused.
 OTHER_EVENTS = (
     *("Notification", "SubagentStart", "SubagentStop", "PreCompact", "PostCompact", "PermissionRequest"),
     *("PermissionDenied", "PostToolUseFailure", "Setup", "TeammateIdle", "TaskCompleted", "ConfigChange"),
+    *("PostToolBatch", "StopFailure", "TaskCreated", "InstructionsLoaded", "CwdChanged", "FileChanged"),
+    *("WorktreeCreate", "WorktreeRemove", "Elicitation", "ElicitationResult"),
 )
 DEFAULT_TIMEOUT_S = 60.0
 MAX_TIMEOUT_S = 3600.0
@@ -77,7 +80,7 @@ def parse_commands(text: str, source: str) -> CommandFile:
     unused: list[str] = []
     for event, groups in hooks.items():
         if event in OTHER_EVENTS:
-            unused.append(f"{source}: {event} is an event that Windlass does not have")
+            unused.append(f"{source}: {event} hooks never run: Windlass has no such event")
             continue
         if event not in EVENTS:
             raise ConfigError(f"{source}: unknown event {event}{did_you_mean(event, list(EVENTS))}")

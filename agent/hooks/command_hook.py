@@ -26,7 +26,7 @@ MAX_OUTPUT_BYTES = 256_000
 _DESKTOP = ("DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR", "XDG_SESSION_TYPE")
 _PERMISSION_MODES = {"auto-edit": "acceptEdits", "never": "dontAsk", "yolo": "bypassPermissions", "plan": "plan"}
 _STRICTEST_FIRST = ("deny", "ask", "pass", "allow")
-_FOLDERS = re.compile(r"(?<![^\s\"'])[^\s\"']*/(?=[^\s/])")
+_FOLDERS = re.compile(r"""(?<!\S)(["']?)(?:[^\s"'|;&]|"[^"\s]*"|'[^'\s]*')*/(?=[^\s/"'])""")
 SEVERAL = "changed the arguments of a call that concerns several files, which is not possible"
 NO_REASON = "no reason given"
 
@@ -84,8 +84,12 @@ class CommandHook(GuardHook):
     @property
     def name(self) -> str:
         """The command without the folders in it, as far as it fits into a message."""
-        words = " ".join(_FOLDERS.sub("", self.spec.command).split())
+        words = " ".join(_FOLDERS.sub(r"\1", self.spec.command).split())
         return words if len(words) <= 60 else f"{words[:57]}..."
+
+    def is_for(self, call: GuardedCall) -> bool:
+        """Whether the command runs for a call, or for a part of it."""
+        return any(self._concerns(part, call) for part in claude_calls(call))
 
     async def check_prompt(self, prompt: str) -> PromptDecision:
         """Run the commands of SessionStart and UserPromptSubmit."""

@@ -45,7 +45,7 @@ class HookInterceptor(Interceptor):
                 return self._fail(guard, BAD_ARGUMENTS.format(error=error))
             except HookFailed as failure:
                 return self._fail(guard, str(failure))
-            except Exception as error:  # noqa: BLE001 (the edge: a guard that fails denies)
+            except (Exception, SystemExit) as error:  # noqa: BLE001 (the edge: a guard that fails denies)
                 return self._fail(guard, f"failed: {type(error).__name__}: {error}")
             if decision.permission == "deny":
                 reason = decision.reason.strip() or "it gave no reason"

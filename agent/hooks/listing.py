@@ -5,7 +5,7 @@ from pathlib import Path
 
 from agent.config.settings import Settings
 from agent.config.user_dirs import data_path, hooks_file
-from agent.hooks.command_config import EVENTS, CommandSpec, read_commands
+from agent.hooks.command_config import EVENTS, TOOL_EVENTS, CommandSpec, read_commands
 from agent.hooks.command_hook import CommandHook, HookPlace
 from agent.hooks.hook import GuardedCall, GuardHook
 from agent.hooks.load import find_class_hooks
@@ -46,6 +46,11 @@ def list_hooks(settings: Settings, environ: Mapping[str, str], folder: Path) -> 
     ]
     rows += [_command_row(spec, "active") for spec in read_commands(hooks_file(environ)).specs]
     return rows + list(_project_rows(environ, folder))
+
+
+def unused_hooks(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Return what in the user's file of hooks has no effect. Raises ConfigError."""
+    return read_commands(hooks_file(environ)).unused
 
 
 def _project_rows(environ: Mapping[str, str], folder: Path) -> Iterator[HookRow]:
@@ -98,6 +103,8 @@ async def try_hooks(
 
 
 async def _try(guard: GuardHook, event: str, call: GuardedCall, text: str) -> TrialResult:
+    if event in TOOL_EVENTS and isinstance(guard, CommandHook) and not guard.is_for(call):
+        return TrialResult(name=guard.name, decision="no match", reason=f"it is for {guard.spec.matcher}")
     try:
         match event:
             case "PreToolUse":

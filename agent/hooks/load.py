@@ -9,7 +9,7 @@ from agent.hooks.command_config import EVENTS, CommandSpec, read_commands
 from agent.hooks.command_hook import CommandHook, HookPlace
 from agent.hooks.hook import Hook
 from agent.hooks.runner import HookRunner
-from agent.hooks.trust import TrustStore, check_unchanged, read_project_hooks
+from agent.hooks.trust import TrustStore, check_trusted, read_project_hooks
 from agent.run_context import RunContext
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import ConfigError, UntrustedFolder
@@ -99,7 +99,8 @@ class CommandHooks:
         except ConfigError as error:
             self.warnings.append(f"the hooks of {scope.cwd} are left out: {error.message}")
             return []
-        status = TrustStore(scope.data_dir).status(project)
+        store = TrustStore(scope.data_dir)
+        status = store.status(project)
         if status in ("untrusted", "changed"):
             problem = NOT_TRUSTED if status == "untrusted" else NO_LONGER_TRUSTED
             message = problem.format(folder=scope.cwd)
@@ -107,12 +108,11 @@ class CommandHooks:
                 raise UntrustedFolder(message, TRUST_HINT)
             self.warnings.append(f"{message}; {TRUST_HINT}")
             return []
-        fingerprint = project.fingerprint
         return [
             CommandHook(
                 spec,
                 self._place,
-                check=lambda: check_unchanged(project.folder, fingerprint),
+                check=lambda: check_trusted(store, project),
                 is_restricted=True,
             )
             for spec in _in_order(project.specs)
@@ -160,7 +160,7 @@ def load_class(name: str) -> Hook:
     try:
         loaded = getattr(importlib.import_module(module), attribute)
         return _create(loaded, name)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ConfigError(
             f"the hook {name} cannot be loaded: {type(error).__name__}: {error}",
             "hooks names classes as module:Class; the module must be importable",
@@ -171,7 +171,7 @@ def _load_point(point: EntryPoint) -> FoundHook:
     source = f"package {point.distribution}"
     try:
         return FoundHook(name=point.name, source=source, hook=_create(point.load(), point.target))
-    except Exception as error:  # noqa: BLE001 (the edge: a package may raise anything; the others must still load)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 (the edge: a package may raise anything; the others must still load)
         return FoundHook(name=point.name, source=source, problem=f"{type(error).__name__}: {error}")
 
 

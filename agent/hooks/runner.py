@@ -193,7 +193,7 @@ class HookRunner:
             problem = f"took longer than {limit_s:g} s"
         except HookFailed as failure:
             problem = str(failure)
-        except Exception as error:  # noqa: BLE001 (the edge: whatever a hook raises, the run continues)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 (the edge: whatever a hook raises, the run continues)
             problem = f"failed: {type(error).__name__}: {error}"
         count = self._failures[id(hook)] = self._failures.get(id(hook), 0) + 1
         given_up = "; it is not called again in this run" if count == MAX_FAILURES else ""

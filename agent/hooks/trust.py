@@ -18,6 +18,7 @@ _SCRIPT_FOLDERS = (".windlass/hooks", ".claude/hooks")
 _FOLDER_VARIABLES = re.compile(r"\$\{?(?:CLAUDE|WINDLASS)_PROJECT_DIR\}?/?")
 _WORDS = re.compile(r"[^\s\"'`;|&()<>=]+")
 MAX_FILES = 200
+REVOKED = "is not run: the hooks of {folder} are no longer trusted (agent trust shows them)"
 CHANGED = "is not run: the hooks of {folder} have changed since you trusted them (agent trust shows them)"
 TrustStatus: TypeAlias = Literal["none", "untrusted", "changed", "trusted"]
 
@@ -100,13 +101,15 @@ class TrustStore:
         write_atomic(self._file, f"{json.dumps(entries, indent=2)}\n".encode())
 
 
-def check_unchanged(folder: Path, fingerprint: str) -> str:
-    """Return why a hook of a trusted folder may not run now; empty if nothing has changed."""
+def check_trusted(store: TrustStore, hooks: ProjectHooks) -> str:
+    """Return why hooks that were trusted may not run now; empty if they are as they were, and still trusted."""
     try:
-        is_same = read_project_hooks(folder).fingerprint == fingerprint
+        is_same = read_project_hooks(hooks.folder).fingerprint == hooks.fingerprint
     except ConfigError:
         is_same = False
-    return "" if is_same else CHANGED.format(folder=folder)
+    if not is_same:
+        return CHANGED.format(folder=hooks.folder)
+    return "" if store.status(hooks) == "trusted" else REVOKED.format(folder=hooks.folder)
 
 
 def _read(path: Path) -> str | None:

@@ -146,7 +146,7 @@ class OpenPlugins:
             warn = _warner(loaded, self.warn)
             try:
                 await await_in_time(loaded.plugin.close(), _CLOSE_TIMEOUT_S, warn)
-            except Exception as error:  # noqa: BLE001 (the edge of a plugin: the run has its result already)
+            except (Exception, SystemExit) as error:  # noqa: BLE001 (the edge of a plugin: the run has its result already)
                 warn(f"it could not be closed: {type(error).__name__}: {error}")
 
 
@@ -161,7 +161,7 @@ async def initialize_plugins(loaded: PluginSet, host: PluginHost) -> OpenPlugins
             services = host.services_for(one.name)
             await await_in_time(one.plugin.initialize(services), LOAD_TIMEOUT_S, _warner(one, host.warn))
             opened.plugins = (*opened.plugins, one)
-        except Exception as error:  # noqa: BLE001 (the edge of a plugin: the others must still work)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 (the edge of a plugin: the others must still work)
             reason = f"{type(error).__name__}: {error}"
             host.warn(str(PluginProblem(name=one.name, where=one.where, reason=reason)))
     return opened

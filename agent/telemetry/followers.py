@@ -181,7 +181,9 @@ def _facts(event: Event) -> JsonObject:
                 "total_cost_usd": event.total_cost_usd,
             }
         case PlanUpdated():
-            return {"message": f"plan {event.revision} with {len(event.steps)} steps ({event.reason})"}
+            count = len(event.steps)
+            steps = "1 step" if count == 1 else f"{count} steps"
+            return {"message": f"plan {event.revision} with {steps} ({event.reason})"}
         case StepStarted():
             return {"message": "started" if event.cache == "miss" else f"started ({event.cache})"}
         case StepCompleted():

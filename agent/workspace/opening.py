@@ -42,6 +42,7 @@ class Surroundings:
     command_timeout_s: float
     backend: str = "sandbox"
     extra_dirs: tuple[Path, ...] = ()
+    read_dirs: tuple[Path, ...] = ()
     allow_net: tuple[str, ...] = ()
     can_ask: bool = False
     is_planning: bool = False
@@ -123,7 +124,10 @@ def _describe_writable(known: Surroundings) -> str:
     if not known.is_sandboxed:
         return "what the user may write"
     others = [_shorten(str(path), _ITEMS_BYTES // 2) for path in known.extra_dirs]
-    return f"{_join_fitting(['the folder', *others], _ITEMS_BYTES)}; /tmp and the home folder, which start empty"
+    shown = [_shorten(str(path), _ITEMS_BYTES // 2) for path in known.read_dirs]
+    readable = f"; only readable: {_join_fitting(shown, _ITEMS_BYTES)}" if shown else ""
+    folders = _join_fitting(["the folder", *others], _ITEMS_BYTES)
+    return f"{folders}; /tmp and the home folder, which start empty{readable}"
 
 
 def _describe_network(known: Surroundings) -> str:

@@ -1,6 +1,7 @@
 """The agent side of the Agent Client Protocol on stdin and stdout."""
 
 import asyncio
+import contextlib
 import os
 import signal
 import stat
@@ -262,7 +263,9 @@ async def _serve(agent: EditorAgent, output: int) -> int:
         asyncio.get_running_loop().add_signal_handler(number, stop, code)
     await asyncio.wait([listening])
     await agent.close()
-    await connection.close()
+    # An editor that has crashed takes nothing any more.
+    with contextlib.suppress(ConnectionError):
+        await connection.close()
     return exit_code
 
 

@@ -79,6 +79,8 @@ def _rule(record: ApprovalRecord) -> str:
 
 
 def _subject(record: ApprovalRecord) -> str:
-    tool = "" if record.tool in (None, "run_command") else f"{record.tool} "
+    # The calls of some tools, such as those of MCP servers, begin with their name.
+    is_named = record.tool in (None, "run_command") or record.command.split(" ")[0] == record.tool
+    tool = "" if is_named else f"{record.tool} "
     edited = f" → {escape(record.edited_command)}" if record.edited_command else ""
     return f"{tool}{escape(record.command)}{edited}"

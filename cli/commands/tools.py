@@ -42,7 +42,9 @@ def list_tools(*, as_json: JsonOption = False) -> None:
     if as_json:
         typer.echo(json.dumps([spec.to_openai_tool() for spec in catalog.specs], indent=2))
         return
-    rows = [(spec.name, spec.effect, spec.description.partition("\n")[0]) for spec in catalog.specs]
+    rows = [
+        (spec.name, spec.effect, pages.one_line(spec.description.partition("\n")[0], 120)) for spec in catalog.specs
+    ]
     paint = pages.stdout_colors()
     pages.print_table(render_rows(rows, pages.terminal_width(), tones=["accent"] * len(rows), paint=paint))
 
@@ -155,4 +157,5 @@ def _catalog() -> ToolCatalog:
 def _spec_lines(spec: ToolSpec) -> list[str]:
     limit = f"{spec.timeout_ms / 1000:g} s" if spec.timeout_ms else "set by the tool"
     parameters = json.dumps(spec.parameters, indent=2)
-    return [spec.name, f"  {spec.description}", f"  effect: {spec.effect}", f"  time limit: {limit}", parameters]
+    effect = f"{spec.effect}, always needs approval" if spec.requires_approval else spec.effect
+    return [spec.name, f"  {spec.description}", f"  effect: {effect}", f"  time limit: {limit}", parameters]

@@ -190,3 +190,101 @@ async def test_a_session_file_that_cannot_be_written_is_only_a_warning(
     assert windlass.outcome is not None
     assert (windlass.outcome.exit_code, windlass.outcome.answer) == (0, "Hello.")
     assert windlass.outcome.warnings == ("SESSION.json was not written: No space left on device",)
+
+
+async def outputs(windlass: Windlass, prompt: str = "go") -> list[str]:
+    return [event.output for event in await collect(windlass, prompt) if isinstance(event, ToolCompleted)]
+
+
+async def test_the_variables_of_a_task_reach_its_commands_and_secret_ones_are_masked(tmp_path: Path) -> None:
+    task = TaskConfig(env_overrides={"STAGE": "production", "SHOP_TOKEN": "hunter", "DB": "pg://u:x9f3k2@db/shop"})
+    call = lead_call("run_command", command='echo "$STAGE, $SHOP_TOKEN, $DB"')
+    async with Windlass(config(tmp_path, call, lead_reply("Done."), task=task)) as windlass:
+        windlass.configure(approval_mode="yolo")
+        assert await outputs(windlass) == ["production, [REDACTED], [REDACTED]"]
+
+
+@pytest.mark.parametrize("name", ["PATH", "LD_PRELOAD", "BASH_ENV", "GIT_SSH_COMMAND", "https_proxy", "a b"])
+async def test_a_variable_that_changes_what_programs_load_is_refused(tmp_path: Path, name: str) -> None:
+    task = TaskConfig(env_overrides={name: "/work/evil"})
+    async with Windlass(config(tmp_path, lead_reply("Done."), task=task)) as windlass:
+        with pytest.raises(AgentError, match="env_overrides") as caught:
+            await collect(windlass, "go")
+    assert caught.value.exit_code == 42
+
+
+async def test_a_mount_can_be_read_and_only_a_writable_one_changed(tmp_path: Path) -> None:
+    for name in ("data", "results"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "data" / "in.txt").write_text("tea")
+    task = TaskConfig(
+        local_mounts=(str(tmp_path / "data"), {"host_path": str(tmp_path / "results"), "access_mode": "rw"})
+    )
+    calls = [
+        lead_call("read_file", path=str(tmp_path / "data" / "in.txt")),
+        lead_call("write_file", path=str(tmp_path / "data" / "new.txt"), content="x"),
+        lead_call("write_file", path=str(tmp_path / "results" / "new.txt"), content="x"),
+    ]
+    async with Windlass(config(tmp_path, *calls, lead_reply("Done."), task=task)) as windlass:
+        windlass.configure(approval_mode="yolo")
+        events = await collect(windlass, "go")
+    assert [event.status for event in events if isinstance(event, ToolCompleted)] == ["ok", "blocked", "ok"]
+    assert [(tmp_path / name / "new.txt").exists() for name in ("data", "results")] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("mount", "problem"),
+    [
+        ("/nowhere/at/all", "/nowhere/at/all"),
+        ({"path": "data"}, "absolute path"),
+        ({"path": "/", "mode": "append"}, "unknown mode"),
+        ({"path": "/usr", "target": "/data"}, "cannot be mounted at /data"),
+    ],
+)
+async def test_a_mount_that_cannot_be_had_is_an_error(tmp_path: Path, mount: object, problem: str) -> None:
+    async with Windlass(config(tmp_path, lead_reply("Done."), task=TaskConfig(local_mounts=(mount,)))) as windlass:
+        with pytest.raises(AgentError, match=problem):
+            await collect(windlass, "go")
+
+
+async def test_a_step_can_use_an_agent_of_the_task_with_its_tools_and_instructions(tmp_path: Path) -> None:
+    agents = {"reader": {"description": "reads files", "prompt": "Quote the lines.", "tools": ["read_file"]}}
+    step = {"id": "a", "instruction": "Look.", "profile": "reader"}
+    script = (
+        {"match": {"purpose": "lead", "contains": "reader: reads files"}, **_call("plan", steps=[step])},
+        {"match": {"step": "a", "contains": "Quote the lines"}, **_call("run_command", command="echo hi")},
+        {"match": {"step": "a"}, "text": "seen"},
+        lead_reply("Done."),
+    )
+    async with Windlass(config(tmp_path, *script, task=TaskConfig(agents=agents))) as windlass:
+        events = await collect(windlass, "go")
+    completed = [(event.name, event.status) for event in events if isinstance(event, ToolCompleted)]
+    assert ("run_command", "ok") not in completed
+    assert windlass.outcome is not None
+    assert windlass.outcome.answer == "Done."
+
+
+@pytest.mark.parametrize(
+    ("task", "problem"),
+    [
+        (TaskConfig(agents={"a": {"tools": ["read_flie"]}}), "unknown tool 'read_flie'"),
+        (TaskConfig(agents={"a": {"rights": "all"}}), "unknown field agents.a.rights"),
+        (TaskConfig(permission_mode="readonly"), "unknown permission_mode 'readonly'"),
+    ],
+)
+async def test_a_right_of_a_task_that_is_not_known_is_an_error_not_ignored(
+    tmp_path: Path, task: TaskConfig, problem: str
+) -> None:
+    async with Windlass(config(tmp_path, lead_reply("Done."), task=task)) as windlass:
+        try:
+            events = await collect(windlass, "go")
+        except AgentError as error:
+            assert problem in error.message
+        else:
+            assert isinstance(events[-1], RunCompleted)
+            assert windlass.outcome is not None
+            assert problem in (windlass.outcome.error or "")
+
+
+def _call(name: str, **arguments: object) -> dict[str, object]:
+    return {"tool_calls": [{"name": name, "arguments": arguments}]}

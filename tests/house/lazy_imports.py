@@ -88,6 +88,8 @@ LAZY_MODULES: dict[str, str] = {
     "agent.model.recorded.recording": "only for --record",
     "agent.model.recorded.replaying": "only for --replay",
     "cli.run.plan_output": "only for plans that are shown or saved",
+    "tooling.safety.action_judge": "the rules of commands; only for a task with variables of its own",
+    "tooling.safety.check": "only for a task with variables of its own",
     "tooling.safety.shell.code_scan": "its tables load with the first program text",
     "tooling.safety.shell.read_only": "only in plan mode; imports the shell reader",
     "tooling.safety.shell.shell_judge": "the shell reader and the rules load with the first command",

@@ -1,6 +1,6 @@
 """The context of a tool call: identity, folders, rights and cancellation."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import field
 from pathlib import Path
 from uuid import UUID
@@ -35,6 +35,9 @@ class ExecCtx:
     call_id: str = ""
     tool_id: str = ""
     extra_dirs: tuple[Path, ...] = ()
+    # Folders that may be read, and variables that commands get.
+    read_dirs: tuple[Path, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict, repr=False)
     own_dirs: tuple[Path, ...] = ()
     homes: tuple[Path, ...] = ()
     outputs_dir: Path | None = None

@@ -1,5 +1,6 @@
 """`@tool`: a typed async function becomes a tool, with its schema from the signature and the docstring."""
 
+import copy
 import dataclasses
 import inspect
 import json
@@ -162,7 +163,9 @@ def _field(
     return (
         parameter.name,
         hint,
-        dataclasses.field(default_factory=lambda: default) if is_mutable else dataclasses.field(default=default),
+        dataclasses.field(default_factory=lambda: copy.copy(default))
+        if is_mutable
+        else dataclasses.field(default=default),
     )
 
 

@@ -1,13 +1,13 @@
 """Dataclasses as JSON: the schema, the decoder and the encoder for all plain data.
 
-Supported field types: str, int, float, bool, Path, object, Literal, X | None, tuple[X, ...],
-Mapping[str, X] and nested dataclasses. `Annotated[X, "text"]` gives the field its description.
+Supported field types: str, int, float, bool, Path, object, Literal, X | None, tuple[X, ...], list[X], set[X],
+Sequence[X], Mapping[str, X], list, dict and nested dataclasses. `Annotated[X, "text"]` gives the field its description.
 """
 
 import dataclasses
 import difflib
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias, TypeVar, Union, cast, get_args, get_origin, get_type_hints
@@ -16,6 +16,16 @@ JsonObject: TypeAlias = Mapping[str, object]
 T = TypeVar("T")
 
 _SCALARS: dict[type, str] = {str: "string", int: "integer", float: "number", bool: "boolean", Path: "string"}
+_LISTS: dict[object, Callable[[Iterable[object]], Collection[object]]] = {
+    tuple: tuple,
+    list: list,
+    set: set,
+    frozenset: frozenset,
+    Sequence: tuple,
+    Collection: tuple,
+    Iterable: tuple,
+}
+_MAPPINGS = (dict, Mapping, MutableMapping)
 _BOOLEAN_WORDS = {"true": True, "false": False}
 
 
@@ -58,7 +68,7 @@ def encode(value: object) -> object:
         return {field.name: encode(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, Mapping):
         return {str(key): encode(item) for key, item in value.items()}
-    if isinstance(value, (tuple, list, frozenset)):
+    if isinstance(value, (tuple, list, set, frozenset)):
         return [encode(item) for item in value]
     return str(value) if isinstance(value, Path) else value
 
@@ -126,14 +136,17 @@ def _schema(hint: object) -> dict[str, object]:
     if origin in (Union, types.UnionType):
         return _schema(next(arg for arg in args if arg is not type(None)))
     if origin is Literal:
-        return {"type": "string", "enum": list(args)}
-    if origin is tuple:
+        kinds = {_SCALARS.get(type(arg), "") for arg in args}
+        return {"type": kinds.pop(), "enum": list(args)} if len(kinds) == 1 else {"enum": list(args)}
+    if origin in _LISTS:
         return {"type": "array", "items": _schema(args[0])}
     if isinstance(hint, type) and dataclasses.is_dataclass(hint):
         return schema_of(hint)
     if isinstance(hint, type) and hint in _SCALARS:
         return {"type": _SCALARS[hint]}
-    return {"type": "object"} if origin is not None else {}
+    if hint in _LISTS:
+        return {"type": "array"}
+    return {"type": "object"} if origin in _MAPPINGS or hint in _MAPPINGS else {}
 
 
 def _decode_value(hint: object, data: object, location: str, extra: Literal["forbid", "ignore"]) -> object:
@@ -146,12 +159,13 @@ def _decode_value(hint: object, data: object, location: str, extra: Literal["for
         if data not in args:
             raise DecodeError(f"{location}: expected one of {', '.join(map(str, args))}, got {data!r}")
         return data
-    if origin is tuple:
-        return _decode_items(args[0], data, location, extra)
+    if origin in _LISTS or hint in _LISTS:
+        items = _decode_items(args[0] if args else object, data, location, extra)
+        return _LISTS[origin or hint](items)
     if isinstance(hint, type) and dataclasses.is_dataclass(hint):
         return decode(cast(type[object], hint), data, location=location, extra=extra)
-    if origin is not None:
-        return _decode_mapping(args[1], data, location, extra)
+    if origin is not None or hint in _MAPPINGS:
+        return _decode_mapping(args[1] if args else object, data, location, extra)
     return _decode_scalar(cast(type, hint), data, location)
 
 

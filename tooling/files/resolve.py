@@ -44,7 +44,9 @@ class ResolvedPath:
 def resolve_readable(path: str, ctx: ExecCtx) -> ResolvedPath:
     """Resolve a path for reading, or raise PathRefused."""
     outputs = () if ctx.outputs_dir is None else (ctx.outputs_dir,)
-    return _resolve_in_roots(readable_path(path, ctx), ctx, (ctx.working_dir, *ctx.extra_dirs, *outputs))
+    return _resolve_in_roots(
+        readable_path(path, ctx), ctx, (ctx.working_dir, *ctx.extra_dirs, *ctx.read_dirs, *outputs)
+    )
 
 
 def resolve_writable(path: str, ctx: ExecCtx) -> ResolvedPath:

@@ -20,7 +20,7 @@ class PathRefused(ToolError):
 def readable_path(path: str, ctx: ExecCtx) -> Path:
     """Return the resolved path if a tool may read it, or raise PathRefused."""
     outputs = () if ctx.outputs_dir is None else (ctx.outputs_dir,)
-    return _resolve(path, ctx, (ctx.working_dir, *ctx.extra_dirs, *outputs))
+    return _resolve(path, ctx, (ctx.working_dir, *ctx.extra_dirs, *ctx.read_dirs, *outputs))
 
 
 def writable_path(path: str, ctx: ExecCtx) -> Path:

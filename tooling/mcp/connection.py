@@ -23,6 +23,10 @@ T = TypeVar("T")
 
 # A server that crashes again and again is not started for ever.
 MAX_STARTS = 3
+SANDBOX_HINT = (
+    " Its sandbox has no network and few files; the user can change that in mcp.json, with allow_net, read_dirs or "
+    '"sandbox": false.'
+)
 _CLOSE_S = 5.0
 
 
@@ -137,11 +141,14 @@ class ServerConnection:
             await client.start(self.server.start_timeout_s)
         except TimeoutError as error:
             await client.close(_CLOSE_S)
-            raise self._timed_out("start", self.server.start_timeout_s) from error
+            raise self._timed_out("start", self.server.start_timeout_s, self._sandbox_hint()) from error
         except Exception as error:
             await client.close(_CLOSE_S)
             reason = client.describe_failure(error)
-            raise ToolError(f"The MCP server {self.server.name} could not be started: {reason}.") from error
+            message = (
+                f"The MCP server {self.server.name} could not be started: {reason.rstrip('.')}.{self._sandbox_hint()}"
+            )
+            raise ToolError(message) from error
         except asyncio.CancelledError:
             await client.close(_CLOSE_S)
             raise
@@ -156,8 +163,12 @@ class ServerConnection:
         # The SDK takes seconds to import, and the screen must not stop for so long.
         return (await asyncio.to_thread(load_client))(server, self._host)
 
-    def _timed_out(self, what: str, limit_s: float) -> ToolError:
-        message = f"The MCP server {self.server.name} did not {what} within {limit_s:g} s, so it was ended."
+    def _sandbox_hint(self) -> str:
+        """Return what the user can do about a program that misses something in its sandbox."""
+        return SANDBOX_HINT if self.server.argv and self.server.is_sandboxed else ""
+
+    def _timed_out(self, what: str, limit_s: float, hint: str = "") -> ToolError:
+        message = f"The MCP server {self.server.name} did not {what} within {limit_s:g} s, so it was ended.{hint}"
         return ToolError(message, exit_code=TIMED_OUT, status="timeout")
 
 

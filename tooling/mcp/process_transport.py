@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import re
 from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -23,6 +24,8 @@ MAX_WAITING_BYTES = 16_000_000
 _EXIT_S = 1.0
 STDERR_BYTES = 20_000
 _STDERR_SHOWN_CHARS = 300
+# The line of a traceback that says what is wrong: the first one in those of node, the last one in those of Python.
+_ERROR_LINE = re.compile(r"^(?:\w+\.)*\w*(?:Error|Exception)\b.*:.*$", re.MULTILINE)
 
 
 # Builds the request from the descriptor of its input and what receives its output.
@@ -77,10 +80,10 @@ class ServerProcess:
         if running.cancelled():
             self.ended = self.ended or "it was stopped"
         elif error := running.exception():
-            self.ended = self.ended or f"it could not be started: {clean_text(str(error), _STDERR_SHOWN_CHARS)}"
+            self.ended = self.ended or _why_not_started(error)
         else:
             output = running.result()
-            said = clean_text(output.stderr.decode(errors="replace"), STDERR_BYTES)[-_STDERR_SHOWN_CHARS:]
+            said = _last_words(clean_text(output.stderr.decode(errors="replace"), STDERR_BYTES))
             self.ended = self.ended or f"it ended with exit code {output.exit_code}" + (f": {said}" if said else "")
         self._lines.put_nowait(None)
 
@@ -123,6 +126,18 @@ class ServerProcess:
                         await anyio.wait_writable(pipe)
                     except OSError:
                         return
+
+
+def _why_not_started(error: BaseException) -> str:
+    if isinstance(error, FileNotFoundError) and isinstance(error.filename, str):
+        return f"there is no program or folder {clean_text(error.filename, _STDERR_SHOWN_CHARS)}"
+    return clean_text(str(error), _STDERR_SHOWN_CHARS)
+
+
+def _last_words(stderr: str) -> str:
+    """Return what a server said about its end: the error in a traceback, otherwise the end of its output."""
+    errors = _ERROR_LINE.findall(stderr)
+    return errors[-1][:_STDERR_SHOWN_CHARS] if errors else stderr[-_STDERR_SHOWN_CHARS:]
 
 
 def _parse(line: bytes) -> SessionMessage | None:

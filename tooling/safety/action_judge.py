@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 REMEMBER_REASON = "you did not ask for it explicitly, and every later run would read it"
 DELETES_REASON = "it deletes {paths}"
-EXTERNAL_REASON = "a program outside this one does it, with its own rights"
+EXTERNAL_REASON = "an MCP server does it, with rights of its own"
 FORGET_REASON = "it deletes everything that is remembered for you"
 
 

@@ -216,6 +216,6 @@ def _decode_text(output: CommandOutput) -> str:
 
 
 def _env(ctx: ExecCtx) -> dict[str, str]:
-    """Return the variables of this call: the trace, and the key of its effect."""
-    given = {"TRACEPARENT": ctx.traceparent, KEY_VARIABLE: ctx.effect_key}
+    """Return the variables of this call: those of the task, the trace, and the key of its effect."""
+    given = {**ctx.variables, "TRACEPARENT": ctx.traceparent, KEY_VARIABLE: ctx.effect_key}
     return {name: value for name, value in given.items() if value}

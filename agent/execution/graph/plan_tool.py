@@ -1,7 +1,8 @@
 """The tool `plan`: the lead hands out steps, which run side by side, and reads their results."""
 
 from collections.abc import Sequence
-from typing import Annotated, Literal, Protocol
+from dataclasses import replace
+from typing import Annotated, Literal, Protocol, cast
 
 from agent.vocabulary.plan import LEAD, PLAN_TOOL
 from tooling.contract.context import ExecCtx
@@ -36,6 +37,20 @@ class PlanParams:
     cancel: Annotated[tuple[str, ...], "ids of steps to stop"] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ProfiledStepParams(PlanStepParams):
+    """A step that may name one of the task's own profiles."""
+
+    profile: Annotated[str, "the agent that does it"] = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfiledPlanParams(PlanParams):
+    """Arguments of plan in a task with profiles of its own."""
+
+    steps: tuple[_ProfiledStepParams, ...] = ()
+
+
 class StepGraph(Protocol):
     """Runs the steps of a plan."""
 
@@ -61,8 +76,11 @@ class PlanTool(Tool[PlanParams]):
         output_chars=RESULT_CHARS,
     )
 
-    def __init__(self, graph: StepGraph) -> None:
+    def __init__(self, graph: StepGraph, profiles: Sequence[str] = ()) -> None:
         self._graph = graph
+        if profiles:
+            self.params = cast(type[PlanParams], ProfiledPlanParams)
+            self.spec = replace(self.spec, parameters=schema_of(ProfiledPlanParams))
 
     async def run(self, params: PlanParams, ctx: ExecCtx) -> ToolResult:
         """Run the steps; the result comes when all have ended, or earlier if one ended unexpectedly."""

@@ -1,7 +1,7 @@
 """`agent hooks`: the hooks that apply, and what they decide."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -9,12 +9,15 @@ import typer
 
 from agent.config.load import load_settings
 from agent.config.user_dirs import current_folder, os_environ
+from agent.hooks.claude_calls import own_call
+from agent.hooks.command_config import TOOL_EVENTS
 from agent.hooks.hook import GuardedCall
-from agent.hooks.listing import HookRow, TrialResult, list_hooks, try_hooks
+from agent.hooks.listing import HookRow, TrialResult, list_hooks, try_hooks, unused_hooks
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import UsageError
 from cli.pages.columns import Column, render_table
 from cli.pages.pages import print_json, print_table, stdout_colors, terminal_width
+from cli.run.progress import print_stderr
 from cli.screen.colors import Tone
 from cli.tool_arguments import parse_arguments
 from tooling.contract.json_codec import did_you_mean, encode
@@ -23,7 +26,14 @@ from tooling.tool_catalog import load_catalog
 app = typer.Typer(no_args_is_help=True)
 NO_HOOKS = "(no hooks)"
 NO_HOOKS_FOR_EVENT = "no hook of yours is for {event}"
-_TONES: dict[str, Tone] = {"pass": "quiet", "allow": "good", "ask": "warn", "deny": "bad", "failed": "bad"}
+_TONES: dict[str, Tone] = {
+    "pass": "quiet",
+    "no match": "quiet",
+    "allow": "good",
+    "ask": "warn",
+    "deny": "bad",
+    "failed": "bad",
+}
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 FolderOption = Annotated[
@@ -36,6 +46,8 @@ def list_command(*, cwd: FolderOption = None, as_json: JsonOption = False) -> No
     """List hooks. Yours, those of packages, and those of the folder, which must be trusted."""
     environ = os_environ()
     rows = list_hooks(load_settings(environ=environ).settings, environ, _folder(cwd))
+    for problem in unused_hooks(environ):
+        print_stderr(f"warning: {problem}")
     if as_json:
         print_json(encode(rows))
     else:
@@ -45,7 +57,9 @@ def list_command(*, cwd: FolderOption = None, as_json: JsonOption = False) -> No
 @app.command("test")
 def test_command(
     event: Annotated[str, typer.Argument(metavar="EVENT", help="An event such as PreToolUse.")],
-    tool: Annotated[str, typer.Argument(metavar="[TOOL]", help="The tool of the call.")] = "run_command",
+    tool: Annotated[
+        str, typer.Argument(metavar="[TOOL]", help="The tool of the call, such as run_command or Bash; or a prompt.")
+    ] = "",
     arguments: Annotated[
         list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="The arguments of the call.")
     ] = None,
@@ -56,7 +70,11 @@ def test_command(
 ) -> None:
     """Show what hooks decide about an event. They are run as if it happened; the tool is not run."""
     environ, folder = os_environ(), _folder(cwd)
-    call = GuardedCall(tool=tool, arguments=_arguments(tool, arguments or []), cwd=folder, call_id="test")
+    words = arguments or []
+    if event not in TOOL_EVENTS:
+        text, tool, words = text or " ".join((tool.removeprefix("prompt="), *words)).strip(), "", []
+    name, names = own_call(tool or "run_command")
+    call = GuardedCall(tool=name, arguments=_arguments(name, names, words), cwd=folder, call_id="test")
     settings = load_settings(environ=environ).settings
     results = asyncio.run(try_hooks(settings, environ, folder, event, call, text))
     if as_json:
@@ -73,11 +91,13 @@ def _folder(cwd: Path | None) -> Path:
     return (cwd or current_folder()).expanduser().resolve()
 
 
-def _arguments(tool: str, words: Sequence[str]) -> dict[str, object]:
+def _arguments(tool: str, names: Mapping[str, str], words: Sequence[str]) -> dict[str, object]:
+    """Parse the arguments of a call; `names` are those of the tool for the ones that scripts know."""
     specs = {spec.name: spec for spec in load_catalog().specs}
     if tool not in specs:
         raise UsageError(f"there is no tool {tool!r}{did_you_mean(tool, list(specs))}")
-    return parse_arguments(words, specs[tool])
+    own = [f"{names.get(key, key)}{equals}{value}" for key, equals, value in (word.partition("=") for word in words)]
+    return parse_arguments(own, specs[tool])
 
 
 def _table(rows: Sequence[HookRow], width: int | None) -> list[str]:

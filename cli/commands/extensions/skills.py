@@ -19,6 +19,7 @@ from cli.run.progress import print_stderr
 app = typer.Typer(no_args_is_help=True)
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Name = Annotated[str, typer.Argument(metavar="NAME|PATH", help="A skill, by its name or folder.")]
+CHECKED = "A skill, by its name or folder; all of yours if left out."
 NO_SKILLS = "(no skills)"
 CREATED = "created {folder}\nchange SKILL.md, then check it with: agent skills check {name}"
 
@@ -48,11 +49,17 @@ def show(name: Name, *, as_json: JsonOption = False) -> None:
 
 
 @app.command("check")
-def check(name: Name) -> None:
-    """Check a skill against the format, and that the files it names exist. Exits with 1 if something is wrong."""
-    skill = _choose(name)
-    problems = problems_of(skill)
-    print_lines([f"{skill.name}: {problem}" for problem in problems] or [f"{skill.name}: ok"])
+def check(name: Annotated[str, typer.Argument(metavar="[NAME|PATH]", help=CHECKED)] = "") -> None:
+    """Check skills against the format, and that the files they name exist. Exits with 1 if something is wrong."""
+    found = None if name else _find()
+    skills = [_choose(name)] if found is None else found.skills
+    problems = list(found.problems) if found else []
+    for skill in skills:
+        wrong = problems_of(skill)
+        print_lines([f"{skill.name}: {problem}" for problem in wrong] or [f"{skill.name}: ok"])
+        problems += wrong
+    for problem in found.problems if found else ():
+        print_stderr(f"error: {problem}")
     raise typer.Exit(exit_codes.FAILED if problems else exit_codes.OK)
 
 

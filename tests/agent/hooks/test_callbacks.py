@@ -121,6 +121,27 @@ def test_a_receiver_that_takes_nothing_costs_no_end(tmp_path: Path, status: int)
     assert spooled(tmp_path) == []
 
 
+@pytest.mark.parametrize(("status", "reason"), [(500, "HTTP 500"), (307, "HTTP 307, redirects are not followed")])
+def test_the_warning_says_why_and_shows_no_token_of_the_url(tmp_path: Path, status: int, reason: str) -> None:
+    with receiver(lambda number: status) as told:
+        finished = run(tmp_path, f"{told.url}?key=hush")
+    warnings = str([*finished.warnings, *map(str, finished.events[0]["warnings"])])  # type: ignore[call-overload]
+    assert f"{told.url} does not take callbacks ({reason})" in warnings
+    assert "hush" not in warnings
+
+
+def test_an_end_that_cannot_be_kept_is_a_warning_and_no_more(tmp_path: Path) -> None:
+    spool = callback_spool(data_of(tmp_path))
+    spool.parent.mkdir(parents=True)
+    spool.write_text("a file in its place")
+    with receiver() as told:
+        finished = run(tmp_path, told.url)
+    assert told.events[-1] == "task_completed"
+    assert finished.outcome.exit_code == 0
+    assert [warning for warning in finished.warnings if "Callback" in warning] == []
+    assert "the last callback cannot be kept for later" in str(finished.warnings)
+
+
 def test_a_receiver_that_is_down_for_the_whole_run_gets_the_end_from_a_later_run(tmp_path: Path) -> None:
     port = free_port()
     finished = run(tmp_path, f"http://127.0.0.1:{port}/events")

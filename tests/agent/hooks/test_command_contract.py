@@ -261,7 +261,7 @@ def test_what_has_no_counterpart_is_named() -> None:
     found = parse_commands(text, "f")
     assert found.specs == ()
     assert found.unused == (
-        "f: PreCompact is an event that Windlass does not have",
+        "f: PreCompact hooks never run: Windlass has no such event",
         "f: Stop: hooks of type prompt are not supported",
     )
 

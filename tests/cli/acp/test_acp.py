@@ -5,7 +5,9 @@ import base64
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from acp import RequestError, text_block
@@ -14,6 +16,7 @@ from acp.schema import ImageContentBlock
 
 from tests.cli.acp.editor import LIMIT_S, Editor, open_editor
 from tests.cli.terminal_user import User, hand_out, lead_call, lead_reply, step, step_call, step_reply
+from tests.tooling.mcp.test_hostile_servers import command_lines
 
 pytestmark = pytest.mark.slow
 # On the host every command asks.
@@ -284,6 +287,39 @@ def test_stdout_carries_only_the_protocol_and_the_end_of_stdin_ends_the_program(
     assert replies[0]["result"]["agentInfo"]["name"] == "windlass"
     assert replies[0]["result"]["agentCapabilities"]["loadSession"] is True
     assert ended.returncode == 0
+
+
+def test_an_editor_that_disappears_ends_the_program_and_its_work(user: User, folder: Path) -> None:
+    model = user.script(lead_call("run_command", command="sleep 3333"))
+    words = user.command("acp", "--model", model, "--approval-mode", "yolo")
+    with subprocess.Popen(
+        words,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=user.environment(AGENT_PLANNING="auto"),
+        text=True,
+    ) as program:
+        assert program.stdin and program.stdout
+
+        def send(number: int, method: str, **params: object) -> None:
+            request = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+            program.stdin.write(f"{json.dumps(request)}\n")
+            program.stdin.flush()
+
+        def read_until(found: Callable[[Any], object]) -> object:
+            return next(result for line in program.stdout if (result := found(json.loads(line))))
+
+        send(1, "initialize", protocolVersion=1)
+        send(2, "session/new", cwd=str(folder), mcpServers=[])
+        session = read_until(lambda message: message.get("result", {}).get("sessionId"))
+        send(3, "session/prompt", sessionId=session, prompt=[{"type": "text", "text": "wait"}])
+        # Started, or ended at once: then the test fails below.
+        read_until(lambda message: "sleep 3333" in str(message) or message.get("id") == 3)
+        program.stdout.close()
+        program.stdin.close()
+        assert program.wait(LIMIT_S) == 0
+    assert not [line for line in command_lines() if "sleep\x003333" in line]
 
 
 def test_without_an_editor_it_says_how_it_is_used(user: User) -> None:

@@ -267,3 +267,25 @@ def wait_until(condition: "object") -> None:
             return
         signal.sigtimedwait([signal.SIGUSR2], 0.1)
     raise AssertionError("it did not happen in a minute")
+
+
+def test_a_server_installed_with_npm_runs_in_the_sandbox_as_configured(user: User, folder: Path) -> None:
+    modules = user.home / "tools" / "node_modules"
+    (modules / "server" / "dist").mkdir(parents=True)
+    (modules / ".bin").mkdir()
+    program = modules / "server" / "dist" / "index"
+    program.write_text(f"#!/usr/bin/env python3\n{(SERVERS / 'hostile.py').read_text()}")
+    program.chmod(0o755)
+    (modules / ".bin" / "server").symlink_to("../server/dist/index")
+    configure(user, work={"command": str(modules / ".bin" / "server"), "args": ["plain"]})
+    tested = user.agent("mcp", "test", "-C", str(folder))
+    assert (tested.exit_code, tested.stdout.splitlines()[:1]) == (0, ["work: ok"]), tested.stderr
+
+
+def test_a_server_that_does_not_start_says_why_and_what_its_sandbox_lacks(user: User, folder: Path) -> None:
+    node = "echo \"Error: Cannot find module 'x'\" >&2; echo '    at Module._load (node:internal:1038:27)' >&2; exit 1"
+    configure(user, node={"command": "sh", "args": ["-c", node]}, gone={"command": "no-such-program"})
+    said = user.agent("mcp", "test", "-C", str(folder)).stderr
+    assert "node could not be started: it ended with exit code 1: Error: Cannot find module 'x'. Its sandbox" in said
+    assert 'with allow_net, read_dirs or "sandbox": false' in said
+    assert "gone could not be started: there is no program or folder no-such-program." in said

@@ -1,5 +1,7 @@
 """`@tool`: schema, effect and result of a typed async function."""
 
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -7,7 +9,12 @@ from uuid import UUID
 
 import pytest
 
+from agent.backends.backend import Backend
+from agent.backends.host import HostCommandRunner
+from agent.backends.tool_executor import build_tool_executor
 from tests.tooling.test_registry import SERVICES
+from tests.tooling.tool_harness import NoUser
+from tooling.approvals.policy import PolicyApprover
 from tooling.contract.context import ExecCtx
 from tooling.contract.function_tool import NotATool, tool
 from tooling.contract.json_codec import decode
@@ -55,6 +62,48 @@ def test_name_description_and_schema_come_from_the_function() -> None:
 
 async def test_a_call_gets_defaults_and_returns_json() -> None:
     assert (await call(search_notes, words="tea")).content == '["tea 5 new 0"]'
+
+
+@tool
+async def label(
+    names: list[str],
+    colors: list[str] | None = None,
+    sizes: Sequence[int] = (),
+    unique: set[str] | None = None,
+    options: dict | None = None,  # type: ignore[type-arg]
+    rest: list = [],  # type: ignore[type-arg]  # noqa: B006
+    level: Literal[1, 2] = 1,
+) -> dict[str, object]:
+    """Put labels on things."""
+    rest.append("seen")
+    unique_names = sorted(unique or ())
+    return {"names": names, "colors": colors, "sizes": sizes, "unique": unique_names, "options": options, "rest": rest}
+
+
+def test_lists_sets_and_objects_have_the_schema_that_a_python_developer_expects() -> None:
+    texts = {"type": "array", "items": {"type": "string"}}
+    assert label.spec.parameters["properties"] == {
+        "names": texts,
+        "colors": texts,
+        "sizes": {"type": "array", "items": {"type": "integer"}},
+        "unique": texts,
+        "options": {"type": "object"},
+        "rest": {"type": "array"},
+        "level": {"type": "integer", "enum": [1, 2]},
+    }
+
+
+async def test_lists_arrive_as_lists_and_a_default_is_not_shared_between_calls() -> None:
+    await call(label, names=[])
+    result = await call(label, names=["a"], colors=["red"], sizes=[1], unique=["x", "x"], options={"k": [1]})
+    assert json.loads(result.content) == {
+        "names": ["a"],
+        "colors": ["red"],
+        "sizes": [1],
+        "unique": ["x"],
+        "options": {"k": [1]},
+        "rest": ["seen"],
+    }
 
 
 def test_without_an_effect_every_call_needs_approval_and_shows_its_arguments() -> None:
@@ -135,3 +184,21 @@ def test_a_subject_that_is_no_parameter_is_refused() -> None:
 
 async def odd_subject(file: str) -> None:
     """Do it."""
+
+
+@tool(effect="note")
+async def leave() -> str:
+    """Leave the program, as scripts do."""
+    raise SystemExit(9)
+
+
+async def test_a_tool_that_exits_fails_and_the_program_stays() -> None:
+    executor, _ = build_tool_executor(
+        Backend(name="host", runner=HostCommandRunner({})),
+        approver=PolicyApprover(mode="auto-edit"),
+        asker=NoUser(),
+        plugin_tools=(leave,),
+    )
+    result = await executor.call_tool("leave", {}, CTX)
+    assert result.content == "leave failed: SystemExit: 9"
+    await executor.close()

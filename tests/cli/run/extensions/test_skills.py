@@ -148,6 +148,17 @@ def test_a_new_skill_passes_its_check_and_a_wrong_one_does_not(user: User) -> No
     )
 
 
+def test_without_a_name_all_skills_are_checked(user: User) -> None:
+    assert user.agent("skills", "new", "count-words").exit_code == 0
+    assert user.agent("skills", "check").stdout == "count-words: ok\n"
+    broken = user.home / ".config/agent/skills/broken"
+    broken.mkdir()
+    (broken / "SKILL.md").write_text("no front matter")
+    checked = user.agent("skills", "check")
+    assert (checked.exit_code, checked.stdout) == (1, "count-words: ok\n")
+    assert "has no front matter" in checked.stderr
+
+
 def test_a_command_of_the_user_runs_without_a_prompt(user: User) -> None:
     folder = user.home / ".config/agent/commands"
     folder.mkdir(parents=True)

@@ -80,6 +80,15 @@ def test_a_script_that_the_run_itself_changes_is_not_run(user: User, project: Pa
     assert not (project / "escaped").exists()
 
 
+def test_trust_that_is_taken_back_during_a_run_ends_at_once(user: User, project: Path) -> None:
+    script(project, ".claude/hooks/guard.sh", "#!/bin/sh\nexit 0\n")
+    user.agent("trust", "--yes", str(project))
+    user_hooks(user, hooks_json("PostToolUse", f"rm {user.data / 'trusted.json'}"))
+    result = run(user, project, replies=(lead_call("run_command", command="echo first"), *CALL))
+    assert statuses(result) == ["ok", "denied"]
+    assert "are no longer trusted" in result.stdout
+
+
 def test_hooks_of_a_folder_can_be_stricter_but_not_approve(user: User, project: Path) -> None:
     allow = json.dumps({"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "allow"}})
     script(project, ".claude/hooks/guard.sh", f"#!/bin/sh\necho '{allow}'\n")
@@ -125,6 +134,31 @@ def test_hooks_are_listed_and_tried_out(user: User, project: Path) -> None:
     assert user.agent("hooks", "test", "PreToolUs").exit_code == 2
     assert user.agent("hooks", "test", "Stop").stderr == "no hook of yours is for Stop\n"
     assert user.agent("hooks", "list", cwd=user.home, AGENT_CONFIG_DIR=str(user.home / "none")).stdout == "(no hooks)\n"
+
+
+def test_hooks_are_tried_out_with_the_names_that_scripts_know(user: User) -> None:
+    script(
+        user.home,
+        "hooks/protect.py",
+        "import json, sys\nsys.exit('.env' in json.load(sys.stdin)['tool_input']['file_path'] and 2)",
+    )
+    user_hooks(user, hooks_json("PreToolUse", 'python3 "$HOME"/hooks/protect.py', "Write|Edit"))
+    tried = user.agent("hooks", "test", "PreToolUse", "Write", "file_path=.env", "content=x", "--json")
+    assert [(row["name"], row["decision"]) for row in json.loads(tried.stdout)] == [("python3 protect.py", "deny")]
+    other = user.agent("hooks", "test", "PreToolUse", "Bash", "command=ls", "--json")
+    assert [(row["decision"], row["reason"]) for row in json.loads(other.stdout)] == [
+        ("no match", "it is for Write|Edit")
+    ]
+    user_hooks(user, hooks_json("UserPromptSubmit", "grep -q password && exit 2 || exit 0"))
+    assert user.agent("hooks", "test", "UserPromptSubmit", "my password is x").exit_code == 1
+    assert user.agent("hooks", "test", "UserPromptSubmit", "prompt=good morning").exit_code == 0
+
+
+def test_a_hook_that_never_runs_is_named_in_the_list(user: User) -> None:
+    user_hooks(user, hooks_json("Notification", "notify-send done"))
+    listed = user.agent("hooks", "list", cwd=user.home)
+    assert listed.stdout == "(no hooks)\n"
+    assert "Notification hooks never run: Windlass has no such event" in listed.stderr
 
 
 def test_trust_asks_at_a_terminal(user: User, project: Path) -> None:
