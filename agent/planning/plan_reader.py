@@ -1,13 +1,13 @@
 """Incremental parser for a planner's reply: returns steps as they arrive, ignoring prose and fences around them."""
 
 import json
-import re
 from collections.abc import Mapping
 
 from agent.model.reply.call_arguments import parse_arguments
 from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.lazy_pattern import lazy_pattern
 
-_STEPS = re.compile(r'"(?:steps|plan)"\s*:\s*\[')
+_STEPS = lazy_pattern(r'"(?:steps|plan)"\s*:\s*\[')
 _DECODER = json.JSONDecoder(strict=False)
 # Endlessly nested brackets raise RecursionError.
 _UNREADABLE = (ValueError, RecursionError)

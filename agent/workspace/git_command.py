@@ -15,13 +15,14 @@ from pathlib import Path
 from agent.backends.sandbox.git.config_entries import MAX_CONFIG_BYTES, parse_entries
 from agent.vocabulary.errors import AgentError, UsageError
 from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.lazy_pattern import lazy_pattern
 
 RUNS_PROGRAMS = "the settings of this repository (.git/config) include other files or can make git run programs"
 _POINTER_BYTES = 4096
 _GITFILE = b"gitdir: "
 # Filters and merge drivers are programs that only the user's own settings may name; no option turns all of them off.
 # An include can hide them, and options for merging can sign with a program.
-_REFUSED = re.compile(r"filter\..*|include(if)?\..*|merge\..*\.driver|branch\..*\.mergeoptions", re.DOTALL)
+_REFUSED = lazy_pattern(r"filter\..*|include(if)?\..*|merge\..*\.driver|branch\..*\.mergeoptions", re.DOTALL)
 _REFUSED_WORDS = (b"filter", b"include", b"driver", b"mergeoptions")
 _NO_PROGRAMS = (
     "--no-pager",

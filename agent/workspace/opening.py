@@ -2,7 +2,6 @@
 
 import heapq
 import os
-import re
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -10,6 +9,7 @@ from pathlib import Path
 
 from agent.workspace.git_state import GitLookup
 from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.lazy_pattern import lazy_pattern
 
 MAX_BYTES = 1500
 OF_IMAGE = "those of the container's image"
@@ -29,7 +29,7 @@ _NAME_CHARS = 60
 _FOLDER_BYTES = 200
 _GIT_BYTES = 100
 _ITEMS_BYTES = 100
-_PLAIN_NAME = re.compile(r"[\w.+@=~/-]+")
+_PLAIN_NAME = lazy_pattern(r"[\w.+@=~/-]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from agent.workspace.opening import changed_opening, list_folder
 from agent.workspace.project_notes import ProjectNote
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.image import Image
+from tooling.contract.lazy_pattern import lazy_pattern
 from tooling.files.links_out import open_named
 from tooling.files.openat2 import DIR_FLAGS, open_beneath
 from tooling.images.header import BROKEN, ImageProblem, is_image_file
@@ -25,7 +26,7 @@ HISTORY_CHARS = 6000
 _ANSWER_CHARS = 600
 ATTACHMENT_BYTES = 1_000_000
 _LISTING_BYTES = 10_000
-_ENVIRONMENT = re.compile(r"<environment>.*?</environment>", re.DOTALL)
+_ENVIRONMENT = lazy_pattern(r"<environment>.*?</environment>", re.DOTALL)
 USE_INPUT = "pass it as a file with -i/--input"
 
 
