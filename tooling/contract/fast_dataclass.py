@@ -7,7 +7,10 @@ standard library.
 
 import dataclasses
 from collections.abc import Callable
+from dataclasses import MISSING, Field
+from functools import cache
 from operator import attrgetter
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 if TYPE_CHECKING:
@@ -44,12 +47,14 @@ class _OnFirstUse:
 def _create(cls: type[T], *, is_frozen: bool, is_keyword_only: bool, has_equality: bool) -> type[T]:
     own = dict(cls.__dict__)
     names = [name for name, hint in cls.__annotations__.items() if getattr(hint, "__origin__", hint) is not ClassVar]
-    fields = {"__module__": cls.__module__, "__annotations__": cls.__annotations__, "__doc__": cls.__doc__}
-    fields |= {name: own.pop(name) for name in names if name in own}
+    described = {"__module__": cls.__module__, "__annotations__": cls.__annotations__, "__doc__": cls.__doc__}
+    defaults = {name: own.pop(name) for name in names if name in own}
+    for name in _REPLACED:
+        own.pop(name, None)
 
     def describe() -> Any:
         """Let the standard library describe the fields."""
-        model = type(cls.__name__, cls.__bases__, fields)
+        model = type(cls.__name__, cls.__bases__, {**described, **defaults})
         return dataclasses.dataclass(model, init=False, repr=False, eq=False, kw_only=is_keyword_only)
 
     late = [
@@ -66,9 +71,11 @@ def _create(cls: type[T], *, is_frozen: bool, is_keyword_only: bool, has_equalit
         **(_EQUALITY if has_equality else {}),
         **(_FROZEN if is_frozen else {}),
         **({"__hash__": _hash if is_frozen else None} if has_equality else {}),
-        **{name: value for name, value in own.items() if name not in _REPLACED},
+        # Python sets `__hash__` to None where a class defines only `__eq__`.
+        **{name: value for name, value in own.items() if (name, value) != ("__hash__", None)},
         "__slots__": tuple(name for name in names if name not in inherited),
         "__qualname__": cls.__qualname__,
+        "_own_fields": [(name, defaults.get(name, MISSING), is_keyword_only) for name in names],
     }
     metaclass: Any = type(cls)
     created: type[T] = metaclass(cls.__name__, cls.__bases__, namespace)
@@ -77,33 +84,71 @@ def _create(cls: type[T], *, is_frozen: bool, is_keyword_only: bool, has_equalit
     return created
 
 
+class _Parameter:
+    """A parameter of `__init__`: the field, and what it is if it is not given."""
+
+    def __init__(self, name: str, default: Any, *, is_keyword: bool) -> None:
+        self.name = name
+        self.default = default
+        self.factory: Any = MISSING
+        self.is_given = True
+        self.is_keyword = is_keyword
+        if isinstance(default, Field):
+            self.default, self.factory, self.is_given = default.default, default.default_factory, default.init
+        if self.factory is not MISSING:
+            self.default = _FACTORY
+
+
+def _parameters(cls: type) -> list[_Parameter]:
+    """Return the parameters for the fields of a class and its bases; those that are keyword-only follow the others."""
+    found: dict[str, _Parameter] = {}
+    for base in reversed(cls.__mro__):
+        for name, default, is_keyword in vars(base).get("_own_fields", ()):
+            found[name] = _Parameter(name, default, is_keyword=is_keyword)
+    # What is not given is set by `__post_init__`.
+    return sorted((one for one in found.values() if one.is_given), key=attrgetter("is_keyword"))
+
+
 def _build_init(cls: Any) -> Callable[..., None]:
-    """Compile an `__init__` with one parameter per field, as the standard library does."""
-    namespace: dict[str, Any] = {"_set": object.__setattr__, "_FACTORY": _FACTORY}
-    positional: list[str] = []
-    keywords: list[str] = []
-    lines: list[str] = []
-    for field in dataclasses.fields(cls):
-        if not field.init:
-            # Set by `__post_init__`.
-            continue
-        name = value = parameter = field.name
-        if field.default is not dataclasses.MISSING:
-            namespace[f"_default_{name}"] = field.default
-            parameter = f"{name}=_default_{name}"
-        elif field.default_factory is not dataclasses.MISSING:
-            namespace[f"_make_{name}"] = field.default_factory
-            parameter = f"{name}=_FACTORY"
-            value = f"_make_{name}() if {name} is _FACTORY else {name}"
-        (keywords if field.kw_only else positional).append(parameter)
+    """Return an `__init__` with one parameter per field, as the standard library compiles it."""
+    parameters = _parameters(cls)
+    shape = tuple((one.is_keyword, one.factory is not MISSING) for one in parameters)
+    code = _init_code(shape, has_check=hasattr(cls, "__post_init__"))
+    names = {_placeholder(number): one.name for number, one in enumerate(parameters)}
+    code = code.replace(
+        co_varnames=("self", *names.values()),
+        co_consts=tuple(names.get(const, const) if isinstance(const, str) else const for const in code.co_consts),
+        co_qualname=f"{cls.__qualname__}.__init__",
+    )
+    factories = {f"_make_{number}": one.factory for number, one in enumerate(parameters)}
+    function = FunctionType(code, {"_set": object.__setattr__, "_FACTORY": _FACTORY, **factories})
+    optional = [one for one in parameters if one.default is not MISSING]
+    function.__defaults__ = tuple(one.default for one in optional if not one.is_keyword) or None
+    function.__kwdefaults__ = {one.name: one.default for one in optional if one.is_keyword} or None
+    return function
+
+
+@cache
+def _init_code(shape: tuple[tuple[bool, bool], ...], *, has_check: bool) -> CodeType:
+    """Compile the `__init__` of all classes that differ only in names; of each field: is it keyword-only, has it a factory."""
+    parameters, lines = ["self"], [" pass"]
+    for number, (is_keyword, has_factory) in enumerate(shape):
+        name = value = _placeholder(number)
+        if is_keyword and "*" not in parameters:
+            parameters.append("*")
+        parameters.append(name)
+        if has_factory:
+            value = f"_make_{number}() if {name} is _FACTORY else {name}"
         lines.append(f" _set(self, {name!r}, {value})")
-    if hasattr(cls, "__post_init__"):
-        lines.append(" self.__post_init__()")
-    signature = ", ".join(["self", *positional, *(["*", *keywords] if keywords else [])])
-    exec(f"def __init__({signature}):\n" + ("\n".join(lines) or " pass"), namespace)  # noqa: S102 (as the standard library does)
-    constructor: Callable[..., None] = namespace["__init__"]
-    constructor.__qualname__ = f"{cls.__qualname__}.__init__"
-    return constructor
+    lines += [" self.__post_init__()"] if has_check else []
+    namespace: dict[str, Any] = {}
+    exec(f"def __init__({', '.join(parameters)}):\n" + "\n".join(lines), namespace)  # noqa: S102 (as the standard library does)
+    code: CodeType = namespace["__init__"].__code__
+    return code
+
+
+def _placeholder(number: int) -> str:
+    return f"_field_{number}"
 
 
 def _build_getter(cls: Any) -> object:

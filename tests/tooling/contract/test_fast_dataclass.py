@@ -175,5 +175,5 @@ def test_threads_that_use_a_class_for_the_first_time_together_agree_on_its_field
             names: list[str] = dataclasses.field(default_factory=list)
 
         with ThreadPoolExecutor(4) as pool:
-            made = list(pool.map(lambda x: Fresh(x=x), range(4)))  # noqa: B023 (called before the next round)
+            made = list(pool.map(lambda x: Fresh(x=x), range(4)))
         assert [(one.x, one.names) for one in made] == [(x, []) for x in range(4)]
