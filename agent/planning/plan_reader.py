@@ -3,7 +3,6 @@
 import json
 from collections.abc import Mapping
 
-from agent.model.reply.call_arguments import parse_arguments
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.lazy_pattern import lazy_pattern
 
@@ -90,6 +89,8 @@ def _objects(text: str) -> list[Mapping[str, object]]:
         objects.append(value)
         start = text.find("{", end)
     if not objects and (first := text.find("{")) != -1:
+        from agent.model.reply.call_arguments import parse_arguments
+
         value, problem = parse_arguments(text[first : text.rfind("}") + 1])
         if problem is None:
             objects.append(value)

@@ -4,7 +4,6 @@ import contextlib
 import errno
 import fcntl
 import os
-import secrets
 from datetime import datetime
 from pathlib import Path
 
@@ -132,7 +131,7 @@ class SessionStore:
 
 def new_session_id(now: datetime) -> str:
     """Return a unique id that sorts by time."""
-    return f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(RANDOM_CHARS // 2)}"
+    return f"{now:%Y%m%d-%H%M%S}-{os.urandom(RANDOM_CHARS // 2).hex()}"
 
 
 class SessionLock:

@@ -6,13 +6,11 @@ even a program called git.
 
 import os
 import re
-import shutil
 import stat
 import subprocess
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from agent.backends.sandbox.git.config_entries import MAX_CONFIG_BYTES, parse_entries
 from agent.vocabulary.errors import AgentError, UsageError
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.lazy_pattern import lazy_pattern
@@ -76,6 +74,8 @@ def common_git_dir(repository: Repository) -> Path:
 
 def find_program(name: str, environ: Mapping[str, str], *workspaces: Path) -> str | None:
     """Return a program that commands cannot have written: from a folder of PATH outside of the workspaces."""
+    import shutil
+
     return shutil.which(name, path=_path_outside(environ, workspaces))
 
 
@@ -145,6 +145,8 @@ def _is_safe(repository: Repository) -> bool:
 def _is_safe_config(path: Path) -> bool:
     if path.exists() and not path.is_file():
         return False
+    from agent.backends.sandbox.git.config_entries import MAX_CONFIG_BYTES, parse_entries
+
     text = read_start(path, MAX_CONFIG_BYTES)
     if not any(word in text.lower() for word in _REFUSED_WORDS):
         return len(text) < MAX_CONFIG_BYTES

@@ -5,7 +5,6 @@ Git is called outside the sandbox, so it must not run anything that a repository
 
 import contextlib
 import json
-import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -219,6 +218,8 @@ class Worktrees:
         return commit
 
     def _remove(self, worktree: Worktree) -> None:
+        import shutil
+
         for step in self.steps_of(worktree):
             # What was not merged into the run is merged into the user's branch, if at all.
             self._save(replace(step, root=worktree.root, repository_git_dir=worktree.repository_git_dir))

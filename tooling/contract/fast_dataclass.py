@@ -130,7 +130,7 @@ def _build_init(cls: Any) -> Callable[..., None]:
 
 @cache
 def _init_code(shape: tuple[tuple[bool, bool], ...], *, has_check: bool) -> CodeType:
-    """Compile the `__init__` of all classes that differ only in names; of each field: is it keyword-only, has it a factory."""
+    """Compile the `__init__` of all classes with such fields: is each keyword-only, and has it a factory?"""
     parameters, lines = ["self"], [" pass"]
     for number, (is_keyword, has_factory) in enumerate(shape):
         name = value = _placeholder(number)

@@ -5,9 +5,8 @@ Mapping[str, X] and nested dataclasses. `Annotated[X, "text"]` gives the field i
 """
 
 import dataclasses
-import difflib
 import types
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias, TypeVar, Union, cast, get_args, get_origin, get_type_hints
@@ -63,32 +62,48 @@ def encode(value: object) -> object:
     return str(value) if isinstance(value, Path) else value
 
 
-def did_you_mean(word: str, known: Mapping[str, object] | list[str]) -> str:
+def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return ', did you mean X?' for the closest known name, or nothing."""
+    import difflib
+
     close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
     return f", did you mean {close[0]}?" if close else ""
 
 
 @cache
+def hints_of(cls: type) -> Mapping[str, object]:
+    """Return the type of each field of a class, with its annotations."""
+    hints: dict[str, object] = {}
+    for base in reversed(cls.__mro__[:-1]):
+        hints |= base.__annotations__
+    # Evaluating what is no text takes as long as the rest of a decoder.
+    return get_type_hints(cls, include_extras=True) if any(isinstance(hint, str) for hint in hints.values()) else hints
+
+
+@cache
 def _fields(cls: type) -> tuple[tuple[dataclasses.Field[object], object], ...]:
-    hints = get_type_hints(cls, include_extras=True)
+    hints = hints_of(cls)
     return tuple((field, hints[field.name]) for field in dataclasses.fields(cls) if field.init)
 
 
 class _FieldReader:
     """How one field is decoded; logs have millions of values, most of which need no more than a look at their type."""
 
-    __slots__ = ("_texts", "_types", "hint", "is_required")
+    __slots__ = ("_unchanged", "hint", "is_required")
 
     def __init__(self, field: dataclasses.Field[object], hint: object) -> None:
         self.hint = hint
         self.is_required = _is_required(field)
-        self._types, self._texts = _unchanged(hint)
+        # Found when the field is first read: of a large class few fields may ever be.
+        self._unchanged: tuple[frozenset[type], frozenset[object]] | None = None
 
     def accepts(self, value: object) -> bool:
         """Whether the value is what the field holds, without any conversion."""
+        if self._unchanged is None:
+            self._unchanged = _unchanged(self.hint)
+        types, texts = self._unchanged
         kind = type(value)
-        return kind in self._types or (kind is str and value in self._texts)
+        return kind in types or (kind is str and value in texts)
 
     def decode(self, value: object, location: str, extra: Literal["forbid", "ignore"]) -> object:
         return _decode_value(self.hint, value, location, extra)

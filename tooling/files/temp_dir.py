@@ -27,7 +27,11 @@ class TempDir:
         remove_stale()
         while True:
             path = Path(tempfile.mkdtemp(prefix=_PREFIX)).resolve()
-            lock = _lock(path)
+            try:
+                lock = _lock(path)
+            except OSError:
+                path.rmdir()
+                raise
             # Another process may consider the directory stale before it is locked.
             if lock is not None and path.exists():
                 break
@@ -91,14 +95,20 @@ def _is_marked(path: Path) -> bool:
 
 
 def _lock(path: Path) -> int | None:
-    """Lock a directory, or return None; the kernel releases the lock when the process ends for any reason."""
+    """Lock a directory, or return None if another process has locked or removed it; raises OSError otherwise.
+
+    The kernel releases the lock when the process ends for any reason.
+    """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
+    except FileNotFoundError:
         return None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except BlockingIOError:
         os.close(descriptor)
         return None
+    except OSError:
+        os.close(descriptor)
+        raise
     return descriptor
