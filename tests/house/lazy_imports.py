@@ -18,6 +18,7 @@ LAZY_LIBRARIES = {
     "ctypes": "loads with the first file a tool opens",
     "difflib": "only to suggest a similar name",
     "filecmp": "only to stage inputs",
+    "random": "only to wait before another attempt",
     "shutil": "imports the compression libraries; a first request needs nothing of it",
     "tree_sitter": "the grammar loads with the first command",
     "tree_sitter_bash": "the grammar loads with the first command",

@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 
@@ -18,6 +19,8 @@ _MARKER = ".windlass-temporary"
 # What 0.1 left after a crash, without a lock: only its age tells that nobody uses it.
 _OLD_PREFIXES = ("windlass-bait-", "windlass-box-")
 _OLD_AFTER_S = 7 * 86_400
+# Whoever needs a directory waits for this.
+_MAX_REMOVED = 50
 
 
 class TempDir:
@@ -58,34 +61,30 @@ class TempDir:
 
 @cache
 def remove_stale() -> None:
-    """Delete directories left by dead processes, once per process."""
-    for path in stale_dirs():
+    """Delete directories left by dead processes, once per process; of very many, only some."""
+    for path in islice(stale_dirs(), _MAX_REMOVED):
         shutil.rmtree(path, ignore_errors=True)
 
 
 def stale_dirs() -> Iterator[Path]:
     """Yield this user's temporary directories that no process has locked."""
-    try:
-        found = sorted(Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"))
-    except OSError:
+    with contextlib.suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
+        for entry in entries:
+            if entry.name.startswith((_PREFIX, *_OLD_PREFIXES)):
+                with contextlib.suppress(OSError):
+                    yield from _if_stale(Path(entry.path))
+
+
+def _if_stale(path: Path) -> Iterator[Path]:
+    status = path.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
         return
-    yield from _old_dirs()
-    for path in found:
-        with contextlib.suppress(OSError):
-            is_ours = path.lstat().st_uid == os.getuid() and _is_marked(path)
-            if is_ours and (lock := _lock(path)) is not None:
-                yield path
-                os.close(lock)
-
-
-def _old_dirs() -> Iterator[Path]:
-    for prefix in _OLD_PREFIXES:
-        for path in sorted(Path(tempfile.gettempdir()).glob(f"{prefix}*")):
-            with contextlib.suppress(OSError):
-                status = path.lstat()
-                is_ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()
-                if is_ours and time.time() - max(status.st_mtime, status.st_ctime) > _OLD_AFTER_S:
-                    yield path
+    if not path.name.startswith(_PREFIX):
+        if time.time() - max(status.st_mtime, status.st_ctime) > _OLD_AFTER_S:
+            yield path
+    elif _is_marked(path) and (lock := _lock(path)) is not None:
+        yield path
+        os.close(lock)
 
 
 def _is_marked(path: Path) -> bool:
