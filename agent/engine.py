@@ -22,6 +22,7 @@ from agent.run_context import RunContext
 from agent.vocabulary.errors import AgentError, InputError
 from agent.vocabulary.outcome import Outcome
 from agent.vocabulary.task_config import TaskConfig
+from agent.warm_up import warm_up
 from agent.workspace.artifacts import OutputFolder, describe_files
 from agent.workspace.request_context import stage_inputs, wrap_in_tag
 from tooling.entry_points import HOOKS, entry_points
@@ -185,6 +186,8 @@ async def _start_background(run: Run) -> None:
     if not run.submit.plan_only:
         run.tools.backend.start()
         run.checkpoints.start()
+    if run.model:
+        await warm_up()
 
 
 def apply_task(settings: Settings, config: TaskConfig) -> Settings:

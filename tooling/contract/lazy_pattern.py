@@ -1,6 +1,7 @@
 """Regular expressions that are compiled when they are first used: the program has hundreds, and a start needs few."""
 
 import re
+from types import ModuleType
 from typing import TYPE_CHECKING, AnyStr
 
 if TYPE_CHECKING:
@@ -19,3 +20,11 @@ else:
             value = getattr(re.compile(*self._source), name)
             setattr(self, name, value)
             return value
+
+
+def compile_patterns(module: ModuleType) -> None:
+    """Compile the patterns of a module before they are used."""
+    for value in vars(module).values():
+        if type(value) is lazy_pattern:
+            # Any attribute will do.
+            value.pattern  # noqa: B018
