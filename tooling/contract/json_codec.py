@@ -15,6 +15,7 @@ JsonObject: TypeAlias = Mapping[str, object]
 T = TypeVar("T")
 
 _SCALARS: dict[type, str] = {str: "string", int: "integer", float: "number", bool: "boolean", Path: "string"}
+_PLAIN = frozenset({str, bool, int, float})
 _BOOLEAN_WORDS = {"true": True, "false": False}
 
 
@@ -53,13 +54,20 @@ def decode(cls: type[T], data: object, *, location: str = "", extra: Literal["fo
 
 def encode(value: object) -> object:
     """Turn dataclasses, paths, tuples and mappings into plain JSON values."""
+    if value is None or type(value) in _PLAIN:
+        return value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: encode(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return {name: encode(getattr(value, name)) for name in _field_names(type(value))}
     if isinstance(value, Mapping):
         return {str(key): encode(item) for key, item in value.items()}
     if isinstance(value, (tuple, list, frozenset)):
         return [encode(item) for item in value]
     return str(value) if isinstance(value, Path) else value
+
+
+@cache
+def _field_names(cls: type) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(cls))
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

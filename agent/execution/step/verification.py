@@ -19,7 +19,6 @@ from tooling.contract.context import ExecCtx
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.lazy_pattern import lazy_pattern
 from tooling.contract.result import CallStatus
-from tooling.safety.shell.parse import parse
 
 # How often a failed check is reported to the model for another try.
 MAX_CHECKS = 2
@@ -41,6 +40,8 @@ def why_unusable(command: str) -> str:
     # What awk, sed or jq write in braces is no placeholder.
     if found := _PLACEHOLDER.search(_SINGLE_QUOTED.sub("''", command)):
         return f"{found[0]} is a placeholder"
+    from tooling.safety.shell.parse import parse
+
     return "it is not valid shell" if parse(command).has_error else ""
 
 
