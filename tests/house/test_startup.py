@@ -1,5 +1,6 @@
 """Commands do not load heavy libraries they do not need, checked in the real process."""
 
+import ast
 import subprocess
 import sys
 from pathlib import Path
@@ -8,7 +9,7 @@ import pytest
 
 from agent.version import VERSION
 from tests.house.program import PYTHON, FinishedProcess, run_agent, run_python
-from tests.house.source_tree import LAYERS, ROOT
+from tests.house.source_tree import LAYERS, ROOT, modules
 from tests.provider.replies import Text
 from tests.provider.threaded import ThreadedProvider
 
@@ -130,6 +131,18 @@ def test_a_run_with_a_scripted_model_loads_no_provider_and_no_terminal_library(t
     finished = run_agent(tmp_path, "run", "--model", f"script:{HELLO}", "say hello")
     assert loaded_among((*HEAVY, "rich"), finished) == []
     assert finished.stdout.strip()
+
+
+def test_no_pattern_is_compiled_while_a_module_loads() -> None:
+    assert [source.name for source in modules() if any(map(_compiles, source.tree.body))] == [], "use lazy_pattern"
+
+
+def _compiles(statement: ast.AST) -> bool:
+    """Whether a statement of a module compiles a pattern when it is run, outside of functions."""
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+        return False
+    is_call = isinstance(statement, ast.Call) and ast.unparse(statement.func) == "re.compile"
+    return is_call or any(map(_compiles, ast.iter_child_nodes(statement)))
 
 
 def test_a_module_loaded_in_another_thread_is_noticed(tmp_path: Path) -> None:
