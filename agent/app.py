@@ -29,7 +29,7 @@ from agent.protocol.masking import mask_strings
 from agent.request_runner import publish_request, run_completed
 from agent.run_context import RunContext, RunOptions
 from agent.run_context import WindlassConfig as WindlassConfig
-from agent.run_scope import RunScope, SessionLocation, open_scope
+from agent.run_scope import RunScope, SessionLocation, open_scope, open_temp_dir
 from agent.sessions.lock import LockTimeout
 from agent.task_setup import apply_mounts, apply_task, task_secrets
 from agent.telemetry.followers import Followers
@@ -38,7 +38,6 @@ from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import AgentError
 from agent.vocabulary.outcome import Outcome
 from tooling.contract.fast_dataclass import dataclass
-from tooling.files.temp_dir import TempDir
 
 INTERRUPTED = "interrupted"
 TOO_MANY_FILES = "this process may not open enough files"
@@ -282,7 +281,7 @@ class Windlass:
         self.session_id: str | None = self.config.session_id
         self.outcome: Outcome | None = None
         self._environ = os_environ() if self.config.environ is None else self.config.environ
-        self._temp_dir = TempDir() if self.config.ephemeral else None
+        self._temp_dir = open_temp_dir() if self.config.ephemeral else None
         self._backend = SharedBackend()
         self._app: App | None = None
         self._running: asyncio.Task[Outcome] | None = None

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import importlib
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -24,6 +25,7 @@ from agent.vocabulary.outcome import Outcome
 from agent.vocabulary.task_config import TaskConfig
 from agent.workspace.artifacts import OutputFolder, describe_files
 from agent.workspace.request_context import stage_inputs, wrap_in_tag
+from tooling.contract.lazy_pattern import compile_patterns
 from tooling.entry_points import HOOKS, entry_points
 
 if TYPE_CHECKING:
@@ -31,6 +33,17 @@ if TYPE_CHECKING:
 
 # Sandbox and checkpoints start when the first request has been written, at the latest after this time.
 LATEST_START_S = 1.0
+# What every run needs after its first reply, in this order; loaded while the model thinks.
+AFTER_FIRST_REQUEST = (
+    "agent.model.http.response_parser",
+    "agent.model.reply.textual_calls",
+    "agent.model.reply.call_arguments",
+    "agent.execution.step.described_change",
+    "agent.execution.step.stalls",
+    "agent.memory.after_run",
+    "agent.memory.triggers",
+    "agent.sessions.log.log_index",
+)
 PROMPT_REFUSED = "a hook refused the task: {reason}"
 
 
@@ -178,6 +191,15 @@ async def _start_background(run: Run) -> None:
     if not run.submit.plan_only:
         run.tools.backend.start()
         run.checkpoints.start()
+    if run.model:
+        await _warm_up()
+
+
+async def _warm_up() -> None:
+    """Import modules one by one and compile their patterns; a reply that arrives meanwhile does not wait for all."""
+    for name in AFTER_FIRST_REQUEST:
+        compile_patterns(importlib.import_module(name))
+        await asyncio.sleep(0)
 
 
 def open_hooks(context: RunContext) -> "HookRunner | None":

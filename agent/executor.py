@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import random
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import replace
@@ -340,6 +339,8 @@ def is_transient(error: BaseException) -> bool:
 
 def backoff_s(attempt: int) -> float:
     """Return the delay after an attempt: exponential, with jitter so that steps do not retry in unison."""
+    import random
+
     return _BACKOFF_S * float(2 ** (attempt - 1)) + random.uniform(0, _JITTER_S)
 
 

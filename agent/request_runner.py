@@ -31,6 +31,7 @@ from agent.workspace.request_context import (
     attached,
     background,
     history,
+    is_image,
     read_attachment,
     read_images,
     told_environment,
@@ -38,7 +39,6 @@ from agent.workspace.request_context import (
 )
 from tooling.contract.image import Image
 from tooling.contract.json_codec import encode
-from tooling.images.header import is_image_file
 
 _MEMORY_INTRO = "What is known of this user, as data; keep to what concerns the answer:"
 
@@ -186,7 +186,7 @@ class RequestRunner:
         earlier = history(self._scope.session()) if before is None else ""
         given = attached(
             stdin=submit.stdin,
-            attachments=[read_attachment(path, self._folders) for path in submit.files if not is_image_file(path)],
+            attachments=[read_attachment(path, self._folders) for path in submit.files if not is_image(path)],
             staged=submit.staged,
             images=images,
             notes=submit.notes,

@@ -14,11 +14,11 @@ from agent.execution.step.control import StepControl
 from agent.model.budget import Budget
 from agent.model.prices import PriceTable
 from agent.orchestrator import Review
-from agent.planning.manifest_file import GivenManifest
 from agent.protocol.commands import Submit
 from agent.run_scope import RunScope, SessionLocation
 from agent.sessions.lock import LockTimeout
 from agent.vocabulary.task_config import TaskConfig
+from tooling.approvals.manifest import GivenManifest
 from tooling.contract.fast_dataclass import dataclass
 
 if TYPE_CHECKING:

@@ -22,12 +22,12 @@ from agent.vocabulary.errors import AgentError, InputError
 from tooling.contract.context import ExecCtx
 from tooling.contract.fast_dataclass import dataclass
 from tooling.files.open_regular import NotRegularFile
-from tooling.files.temp_dir import TempDir
 from tooling.safety.secrets.redact import Redactor
 
 if TYPE_CHECKING:
     from agent.sessions.checkpoints.keeper import KeptCheckpoint
     from agent.workspace.worktrees import Worktree
+    from tooling.files.temp_dir import TempDir
 
 BUG = "this is a bug in Windlass"
 _EARLIER_RUNS = 3
@@ -67,7 +67,7 @@ class RunScope:
         chosen_cwd = _existing_folder(location.cwd) if location.cwd else None
         self.extra_dirs = tuple(_existing_folder(path) for path in location.extra_dirs)
         self.read_dirs = tuple(_existing_folder(path) for path in location.read_dirs)
-        self._temp_dir = TempDir() if location.is_ephemeral else None
+        self._temp_dir = open_temp_dir() if location.is_ephemeral else None
         if location.is_ephemeral:
             # It is read nevertheless: the memory is in it.
             check_data_folder(location.data_dir)
@@ -244,3 +244,10 @@ def _existing_folder(path: Path) -> Path:
     if not folder.is_dir():
         raise InputError(f"{path} is not an existing folder")
     return folder.resolve()
+
+
+def open_temp_dir() -> "TempDir":
+    """Create the folder of a session that leaves nothing behind."""
+    from tooling.files.temp_dir import TempDir
+
+    return TempDir()

@@ -21,7 +21,6 @@ from agent.execution.effects import EffectLedger
 from agent.execution.graph.plan_permissions import PlanPermissions
 from agent.model_setup import secret_names
 from agent.planning.estimate import total_usd
-from agent.planning.manifest_file import GivenManifest
 from agent.protocol.events import NetworkAttempted, RuleSaved, WarningRaised
 from agent.run_scope import RunScope
 from agent.sessions.checkpoints.checkpoints import Checkpoints
@@ -30,7 +29,7 @@ from agent.version import VERSION
 from agent.vocabulary.errors import AgentError, ConfigError, SandboxError
 from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.unfinished import UnfinishedRun
-from tooling.approvals.manifest import Manifest
+from tooling.approvals.manifest import GivenManifest, Manifest
 from tooling.approvals.policy import PolicyApprover
 from tooling.contract.action import Adjustment, Reviewer, Scope
 from tooling.contract.fast_dataclass import dataclass

@@ -19,7 +19,6 @@ from bench import (
     sandbox,
     screen,
     sessions,
-    start_up,
     table,
     turns,
     web,
@@ -27,14 +26,17 @@ from bench import (
 from bench.graphs import graph, random_graphs, scheduler
 from bench.measure import Bench, BenchResult
 from bench.program import BenchError
+from bench.start import commands, first_request, first_word
 
 ROOT = Path(__file__).resolve().parents[1]
 BENCHES = (
-    Bench(name="version", run=start_up.version),
-    Bench(name="help", run=start_up.help_page),
-    Bench(name="completion", run=start_up.completion),
-    Bench(name="first-request", run=start_up.first_request),
-    Bench(name="mcp-servers", run=start_up.mcp_servers),
+    Bench(name="version", run=commands.version),
+    Bench(name="help", run=commands.help_page),
+    Bench(name="completion", run=commands.completion),
+    Bench(name="first-request", run=first_request.first_request),
+    Bench(name="first-word", run=first_word.first_word),
+    Bench(name="large-folder", run=first_request.many_files),
+    Bench(name="mcp-servers", run=first_request.mcp_servers),
     Bench(name="prompt", run=prompt.prompt),
     Bench(name="typing", run=prompt.typing),
     Bench(name="drawing", run=prompt.drawing),

@@ -1,5 +1,6 @@
 """Start the measured programs as a user does, with their own home, and time them on one clock."""
 
+import resource
 import subprocess
 import sys
 import tempfile
@@ -14,8 +15,11 @@ from tests.provider.threaded import ThreadedProvider
 
 PYTHON = sys.executable
 AGENT = str(Path(sys.executable).with_name("agent"))
-BARE_CLIENT = str(Path(__file__).with_name("bare_client.py"))
-BARE_GRAPH = str(Path(__file__).parent / "graphs" / "bare_graph.py")
+_BASELINES = Path(__file__).parent / "baselines"
+BARE_CLIENTS = {"httpx": str(_BASELINES / "bare_client.py"), "stdlib": str(_BASELINES / "bare_stdlib.py")}
+BARE_GRAPH = str(_BASELINES / "bare_graph.py")
+BARE_LOOP = str(_BASELINES / "bare_loop.py")
+BARE_PROMPT = str(_BASELINES / "bare_prompt.py")
 _TIMEOUT_S = 120.0
 
 
@@ -29,6 +33,8 @@ class ProcessRun:
 
     started_at: float
     ended_at: float
+    # User and system time, with that of its children that it has waited for.
+    cpu_s: float = 0.0
     requests: tuple[ReceivedRequest, ...] = ()
 
     @property
@@ -66,6 +72,7 @@ class Home:
         """Run a command to its end; `watch` receives the process id as soon as it starts."""
         before = len(self._provider.requests) if self._provider else 0
         with tempfile.TemporaryFile() as output:
+            used_before = _children_cpu_s()
             started_at = time.monotonic()
             process = subprocess.Popen(
                 words, env=self.environ, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=output, stderr=output
@@ -84,22 +91,35 @@ class Home:
                     f"{' '.join(words)} exited with {exit_code}:\n{output.read().decode(errors='replace')}"
                 )
         requests = tuple(self._provider.requests[before:]) if self._provider else ()
-        return ProcessRun(started_at=started_at, ended_at=ended_at, requests=requests)
+        cpu_s = _children_cpu_s() - used_before
+        return ProcessRun(started_at=started_at, ended_at=ended_at, cpu_s=cpu_s, requests=requests)
 
     def agent_run(self, *flags: str, watch: Callable[[int], None] | None = None) -> ProcessRun:
         """Run `agent run` against the provider."""
         words = [AGENT, "run", "--model", "openai/bench-model", *flags, "do what the benchmark asks"]
         return self.run(words, watch=watch)
 
-    def bare_request(self, body: Path) -> ProcessRun:
+    def bare_request(self, body: Path, script: str = "httpx") -> ProcessRun:
         """Run the bare script that sends a recorded body."""
-        assert self._provider
-        return self.run([PYTHON, BARE_CLIENT, f"{self._provider.base_url}/chat/completions", str(body)])
+        return self.run([PYTHON, BARE_CLIENTS[script], self._address, str(body)])
+
+    def bare_loop(self, body: Path, count: int) -> ProcessRun:
+        """Run the bare script that sends a recorded body and runs a command, `count` times."""
+        return self.run([PYTHON, BARE_LOOP, self._address, str(body), str(count)])
 
     def bare_graph(self, body: Path, graph: Path) -> ProcessRun:
         """Run the bare script that sends a recorded body for every step of a graph."""
+        return self.run([PYTHON, BARE_GRAPH, self._address, str(body), str(graph)])
+
+    @property
+    def _address(self) -> str:
         assert self._provider
-        return self.run([PYTHON, BARE_GRAPH, f"{self._provider.base_url}/chat/completions", str(body), str(graph)])
+        return f"{self._provider.base_url}/chat/completions"
+
+
+def _children_cpu_s() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def reply_ended_at(request: ReceivedRequest) -> float:

@@ -1,5 +1,6 @@
 """Measure the time from a reply to the next request, and the size of the first requests."""
 
+import json
 import resource
 import tempfile
 from itertools import pairwise
@@ -19,11 +20,12 @@ EMPTY_OUTPUT = "(empty output)"
 
 def turns() -> list[BenchResult]:
     """Measure the time between turns in a loop of ten calls of `true`, and count connections."""
-    runs = _loops()
-    gaps = [gap for run in runs for gap in _gaps(run)]
+    runs, bare_runs = _loops()
+    gaps, bare_gaps = ([gap for run in some for gap in _gaps(run)] for some in (runs, bare_runs))
     connections = max(len({request.connection for request in run.requests}) for run in runs)
     return [
         milliseconds(f"reply → next request in a loop of {CALLS} calls, tool `true`", 10, gaps),
+        ratio("the same, against a bare loop that runs `bash -c true`", 7.0, gaps, bare_gaps),
         BenchResult(
             what="connections of that run",
             measured=connections,
@@ -52,7 +54,7 @@ def log_file() -> list[BenchResult]:
 
 def first_bodies() -> list[BenchResult]:
     """Measure the size of the first request of the planner and of a step: system prompt and tool schemas."""
-    (run,) = _loops(runs=1)
+    (run,), _ = _loops(runs=1)
     planner, step = run.requests[0], next(request for request in run.requests if offers_tools(request))
     return [
         _body_size("first request of the planner", planner),
@@ -60,17 +62,21 @@ def first_bodies() -> list[BenchResult]:
     ]
 
 
-def _loops(runs: int = RUNS) -> list[ProcessRun]:
-    with tempfile.TemporaryDirectory() as name, ThreadedProvider() as provider:
-        home = Home(Path(name), provider, planning="always")
+def _loops(runs: int = RUNS) -> tuple[list[ProcessRun], list[ProcessRun]]:
+    """Return runs of our loop and of the bare one, which sends the longest body of ours."""
+    with tempfile.TemporaryDirectory() as name, ThreadedProvider(otherwise=DONE) as provider:
+        home, body = Home(Path(name), provider, planning="always"), Path(name, "body.json")
         finished: list[ProcessRun] = []
+        bare: list[ProcessRun] = []
         for _ in range(runs):
             # Repeating the identical call would trigger stall detection.
             provider.reply(plan(1), *[command(f"true {number}") for number in range(CALLS)], DONE)
             finished.append(home.agent_run("--approval-mode", "yolo"))
             if (result := last_result(finished[-1].requests[-1])) != EMPTY_OUTPUT:
                 raise BenchError(f"`true` was not run: {result}")
-    return finished
+            body.write_text(json.dumps(finished[-1].requests[-1].body))
+            bare.append(home.bare_loop(body, CALLS))
+    return finished, bare
 
 
 def _gaps(run: ProcessRun) -> list[float]:

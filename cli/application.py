@@ -2,19 +2,23 @@
 
 import gc
 import importlib
+import os
 import sys
 
-from agent.config.user_dirs import current_folder
+from agent.config.user_dirs import current_folder, os_environ
 from agent.vocabulary.errors import AgentError
 from cli.command_line import CommandLine, read_command_line
 from cli.command_table import COMMANDS
 from cli.exit import could_not_write
-from cli.messages.translate import translate
+from cli.messages.translate import stored_help, translate
 from cli.quick_parse import parse_quickly
 
 RUN = "run"
 # Called by the completion scripts: `agent __complete bash …`.
 COMPLETE = "__complete"
+_HELP = (["--help"], ["-h"])
+# What typer assumes where there is no terminal.
+_DEFAULT_COLUMNS = 80
 
 
 def run_cli(arguments: list[str]) -> int:
@@ -41,6 +45,9 @@ def run_cli(arguments: list[str]) -> int:
 
 
 def _run_command(line: CommandLine, typed: list[str]) -> int:
+    if line.arguments in _HELP and (page := stored_help(_columns())):
+        print(page, end="")
+        return 0
     given = _parse_run(line) if line.command == RUN else None
     if given is None:
         from cli.typer_program import run_with_typer
@@ -50,6 +57,17 @@ def _run_command(line: CommandLine, typed: list[str]) -> int:
     from cli.run.run_task import run_task
 
     return run_task(given)
+
+
+def _columns() -> int:
+    """Return the width of the terminal as `shutil.get_terminal_size` does, which takes longer to load."""
+    given = os_environ().get("COLUMNS", "")
+    if given.isdecimal() and int(given):
+        return int(given)
+    try:
+        return os.get_terminal_size(sys.__stdout__.fileno()).columns if sys.__stdout__ else _DEFAULT_COLUMNS
+    except (OSError, ValueError):
+        return _DEFAULT_COLUMNS
 
 
 def _parse_run(line: CommandLine) -> dict[str, object] | None:

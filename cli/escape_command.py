@@ -2,12 +2,13 @@
 
 import re
 
+from tooling.contract.lazy_pattern import lazy_pattern
 from tooling.safety.hidden_characters import has_invisible_characters
 
 _CONTINUATION = "  │ "
 # Longer commands do not fit a window together with the question below them.
 _MAX_CHARS, _MAX_LINES = 1000, 12
-_SPACES = re.compile(" {20,}")
+_SPACES = lazy_pattern(" {20,}")
 
 
 def escape(text: str) -> str:

@@ -30,6 +30,7 @@ _SETTINGS = (
     "allow_net",
     "max_budget_usd",
 )
+_HELP_FLAGS = {"-h", "--help"}
 PIPE_HINT = "pipe the task to `agent run`"
 _EPILOG = (
     "Without a command, `agent` opens an interactive prompt, and `agent TASK` sends it a first request. "
@@ -44,7 +45,9 @@ def run_with_typer(line: CommandLine, typed: Sequence[str], preload: Callable[[]
         from cli.completion.command_tree import build_tree
 
         check_values(line.arguments, build_tree(program))
-    preload()
+    # Help needs nothing of what does the work.
+    if not _HELP_FLAGS.intersection(line.arguments):
+        preload()
     command = typer.main.get_command(program)
     translate_help(command)
     command(line.arguments, prog_name="agent", obj=line.request)

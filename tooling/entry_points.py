@@ -1,6 +1,5 @@
 """Find the entry points of installed packages without importing importlib.metadata, which is slow to load."""
 
-import contextlib
 import importlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -66,7 +65,7 @@ def _declarations(paths: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
             if distribution in seen:
                 continue
             seen.add(distribution)
-            text = _read_text(Path(folder, name, "entry_points.txt"))
+            text = _read_text(f"{folder or '.'}/{name}/entry_points.txt")
             if _OURS in text:
                 found.append((distribution, text))
     return tuple(found)
@@ -80,10 +79,13 @@ def _metadata_folders(folder: str) -> list[str]:
         return []
 
 
-def _read_text(path: Path) -> str:
-    with contextlib.suppress(OSError, UnicodeDecodeError):
-        return path.read_text(encoding="utf-8")
-    return ""
+def _read_text(path: str) -> str:
+    # Most packages have no such file, and there are hundreds: no Path for each.
+    try:
+        with open(path, encoding="utf-8") as file:  # noqa: PTH123
+            return file.read()
+    except (OSError, UnicodeDecodeError):
+        return ""
 
 
 def _parse_section(text: str, group: str, distribution: str) -> Iterator[EntryPoint]:

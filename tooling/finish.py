@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tooling.contract.context import ExecCtx
 from tooling.contract.interceptor import Interceptor, PendingCall
+from tooling.contract.lazy_pattern import lazy_pattern
 from tooling.contract.result import FileChange, ToolMeta, ToolResult
 from tooling.output import MIN_OUTPUT_CHARS, TrimLengths, sanitize_output, trim_output
 from tooling.safety.secrets.redact import MASK, Redactor
@@ -18,7 +19,7 @@ from tooling.safety.secrets.redact import MASK, Redactor
 SECRET_WRITTEN = "{path} now contains what looks like a secret: {names}"
 _UNNAMED = "a value without a name"
 # The name before a value: KEY=…, "key": "…", key: …, Authorization: Bearer …
-_LABEL = re.compile(r"([A-Za-z_][\w.-]*)[\"']?\s*(?:[:=]|=>|:=)\s*(?:Bearer\s+|Basic\s+)?[\"'`]?$")
+_LABEL = lazy_pattern(r"([A-Za-z_][\w.-]*)[\"']?\s*(?:[:=]|=>|:=)\s*(?:Bearer\s+|Basic\s+)?[\"'`]?$")
 
 
 _UNSAFE_IN_NAME = r"[^A-Za-z0-9_.-]+"

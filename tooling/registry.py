@@ -53,6 +53,7 @@ class ToolRegistry:
     def __init__(self, tools: Iterable[AnyTool] = ()) -> None:
         self._tools: dict[str, AnyTool] = {}
         self._unlisted: set[str] = set()
+        self._schemas: dict[str, tuple[ToolSpec, Mapping[str, object]]] = {}
         for tool in tools:
             self.register(tool)
 
@@ -94,7 +95,14 @@ class ToolRegistry:
 
     def schemas(self) -> list[Mapping[str, object]]:
         """Return the function schemas for the model."""
-        return [tool.spec.to_openai_tool() for tool in self if tool.spec.name not in self._unlisted]
+        return [self._schema(tool.spec) for tool in self if tool.spec.name not in self._unlisted]
+
+    def _schema(self, spec: ToolSpec) -> Mapping[str, object]:
+        # Every step asks for all of them.
+        known = self._schemas.get(spec.name)
+        if known is None or known[0] is not spec:
+            known = self._schemas[spec.name] = (spec, spec.to_openai_tool())
+        return known[1]
 
 
 def is_valid_name(name: str) -> bool:

@@ -5,7 +5,7 @@ from typing import Literal
 
 from agent.config.origin import KeyPath, Origin, SettingValue
 from agent.config.user_dirs import FOLDER_VARIABLES
-from agent.config.values import setting_specs, validate_and_split
+from agent.config.values import setting_names, validate_and_split
 from agent.vocabulary.errors import ConfigError
 from tooling.contract.json_codec import did_you_mean
 from tooling.web.settings import SEARCH_VARIABLES
@@ -114,7 +114,7 @@ def _with_suggestion(name: str, known: list[str]) -> str:
 
 def _known_variables() -> Iterator[tuple[str, KeyPath]]:
     yield from PROVIDER_VARIABLES.items()
-    for setting in setting_specs():
+    for setting in setting_names():
         yield f"{_PREFIX}{setting.upper()}", (setting,)
 
 

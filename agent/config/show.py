@@ -7,7 +7,7 @@ from agent.config.origin import DEFAULT, Origin
 from agent.config.secrets import is_secret, mask
 from agent.config.user_dirs import data_path, data_variable
 from agent.config.user_file import split_key
-from agent.config.values import flatten, setting_specs
+from agent.config.values import flatten, setting_names
 from agent.vocabulary.errors import ConfigError
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import did_you_mean, encode
@@ -59,8 +59,8 @@ def find_row(loaded: LoadedSettings, name: str) -> SettingRow:
     if name in found:
         return found[name]
     path = split_key(name)
-    if path[0] not in setting_specs():
-        raise ConfigError(f"unknown setting {path[0]}{did_you_mean(path[0], setting_specs())}", LIST_HINT)
+    if path[0] not in setting_names():
+        raise ConfigError(f"unknown setting {path[0]}{did_you_mean(path[0], setting_names())}", LIST_HINT)
     if below := {row.name: row for key, row in found.items() if key.startswith(f"{name}.")}:
         value = {key.removeprefix(f"{name}."): row.value for key, row in below.items()}
         return SettingRow(name=name, value=value, origin=next(iter(below.values())).origin)

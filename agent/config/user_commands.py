@@ -8,13 +8,14 @@ from pathlib import Path
 from agent.vocabulary.errors import InputError
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import did_you_mean
+from tooling.contract.lazy_pattern import lazy_pattern
 from tooling.files.open_regular import read_regular
 
 FOLDER = "commands"
-_FRONT_MATTER = re.compile(r"---\s*\n(.*?)\n---\s*\n?(.*)", re.DOTALL)
+_FRONT_MATTER = lazy_pattern(r"---\s*\n(.*?)\n---\s*\n?(.*)", re.DOTALL)
 MAX_BYTES = 1_000_000
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
-_PLACEHOLDER = re.compile(r"\$(?:ARGUMENTS\b|([1-9]))")
+_NAME = lazy_pattern(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
+_PLACEHOLDER = lazy_pattern(r"\$(?:ARGUMENTS\b|([1-9]))")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from agent.config.origin import KeyPath, LayerName, Origin, SettingValue
 from agent.config.secrets import is_secret
-from agent.config.values import flatten, setting_specs, validate
+from agent.config.values import flatten, setting_names, validate
 from agent.vocabulary.errors import ConfigError
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import did_you_mean
@@ -120,7 +120,7 @@ def has_references(path: KeyPath, value: object) -> bool:
 
 
 def _check_known(name: str, source: str, *, is_profile: bool) -> None:
-    known = [*setting_specs(), *(() if is_profile else PROFILE_TABLES)]
+    known = [*setting_names(), *(() if is_profile else PROFILE_TABLES)]
     if name not in known:
         raise ConfigError(f"{source}: unknown setting {name}{did_you_mean(name, known)}")
 

@@ -1,17 +1,17 @@
 """Parse and validate one value against the table of settings: type, limits, known name."""
 
 import types
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import is_dataclass, replace
 from functools import cache
-from typing import Annotated, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Union, get_args, get_origin
 
 from agent.config.origin import KeyPath, SettingValue
 from agent.config.secrets import is_secret
 from agent.config.settings import MODEL_SETTINGS, Limits, Settings
 from agent.vocabulary.errors import ConfigError
 from tooling.contract.fast_dataclass import dataclass
-from tooling.contract.json_codec import DecodeError, decode, did_you_mean
+from tooling.contract.json_codec import DecodeError, decode, did_you_mean, hints_of
 
 NOT_A_URL = "expected a URL starting with http:// or https://"
 _URL_SETTINGS: tuple[KeyPath, ...] = (("api_base",), ("web_reader_url",), ("callback_url",))
@@ -27,15 +27,21 @@ class SettingSpec:
     is_optional: bool = False
 
 
+def setting_names(cls: type = Settings) -> Collection[str]:
+    """Return the names of all settings of a class."""
+    return hints_of(cls).keys()
+
+
 @cache
-def setting_specs(cls: type = Settings) -> Mapping[str, SettingSpec]:
-    """Return the settings of a class by name."""
-    return {name: _parse_hint(hint) for name, hint in get_type_hints(cls, include_extras=True).items()}
+def setting_spec(name: str, cls: type = Settings) -> SettingSpec | None:
+    """Return the spec of a setting, or None if the class has no such setting."""
+    hint = hints_of(cls).get(name)
+    return None if hint is None else _parse_hint(hint)
 
 
 def find_setting(path: KeyPath) -> SettingSpec | None:
     """Return the spec of the setting at `path`, or None if there is no such setting."""
-    spec = setting_specs().get(path[0]) if path else None
+    spec = setting_spec(path[0]) if path else None
     for part in path[1:]:
         spec = _inner_spec(spec, part) if spec else None
     return spec
@@ -43,9 +49,9 @@ def find_setting(path: KeyPath) -> SettingSpec | None:
 
 def validate(setting: SettingValue) -> SettingValue:
     """Return the setting with its value parsed, or raise ConfigError naming source, setting and expectation."""
-    if setting.path[0] not in setting_specs():
+    if setting.path[0] not in setting_names():
         raise ConfigError(
-            f"{setting.source}: unknown setting {setting.path[0]}{did_you_mean(setting.path[0], setting_specs())}"
+            f"{setting.source}: unknown setting {setting.path[0]}{did_you_mean(setting.path[0], setting_names())}"
         )
     value = _parse_text(setting) if setting.is_text and isinstance(setting.value, str) else setting.value
     try:
@@ -126,7 +132,7 @@ def _parse_hint(hint: object) -> SettingSpec:
 
 def _inner_spec(spec: SettingSpec, part: str) -> SettingSpec | None:
     if isinstance(spec.kind, type) and is_dataclass(spec.kind):
-        return setting_specs(spec.kind).get(part)
+        return setting_spec(part, spec.kind)
     if get_origin(spec.kind) is not None and issubclass(get_origin(spec.kind) or object, Mapping):
         return SettingSpec(kind=get_args(spec.kind)[1])
     return None

@@ -1,7 +1,7 @@
 """Questions and approvals: they go out as events and come back as commands with the same id."""
 
 import asyncio
-import secrets
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -68,7 +68,7 @@ class PendingQuestions:
 
     async def ask(self, question: Question, ctx: ExecCtx) -> str | None:
         """Ask a question; None if no user is present."""
-        question_id = f"q-{secrets.token_hex(4)}"
+        question_id = f"q-{os.urandom(4).hex()}"
         asked = QuestionAsked(question_id=question_id, question=question.text, options=question.options)
         waiting = self._add_pending(question_id, question.text) if self._is_user_present else None
         await self._channel.publish(asked, step_id=ctx.step_id, attempt=ctx.attempt)

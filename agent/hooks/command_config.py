@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias, get_args
 from agent.vocabulary.errors import ConfigError
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import did_you_mean
+from tooling.contract.lazy_pattern import lazy_pattern
 
 HookEvent: TypeAlias = Literal["SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop", "SessionEnd"]
 OnFailure: TypeAlias = Literal["block", "continue"]
@@ -24,7 +25,7 @@ OTHER_EVENTS = (
 DEFAULT_TIMEOUT_S = 60.0
 MAX_TIMEOUT_S = 3600.0
 # A matcher of these characters is a name or a list of names, any other one a regular expression.
-_NAMES = re.compile(r"[A-Za-z0-9_|\- ]*")
+_NAMES = lazy_pattern(r"[A-Za-z0-9_|\- ]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

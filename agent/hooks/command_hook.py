@@ -4,7 +4,6 @@ They run outside the sandbox, in the working folder, with a clean environment an
 """
 
 import json
-import re
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -20,13 +19,14 @@ from agent.hooks.command_output import HookReply, read_reply
 from agent.hooks.hook import CallDecision, GuardedCall, GuardHook, HookFailed, PromptDecision
 from tooling.contract.command import CommandOutput, CommandRequest
 from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.lazy_pattern import lazy_pattern
 
 MAX_OUTPUT_BYTES = 256_000
 # Programs that show notifications need these; none of them is a secret.
 _DESKTOP = ("DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR", "XDG_SESSION_TYPE")
 _PERMISSION_MODES = {"auto-edit": "acceptEdits", "never": "dontAsk", "yolo": "bypassPermissions", "plan": "plan"}
 _STRICTEST_FIRST = ("deny", "ask", "pass", "allow")
-_FOLDERS = re.compile(r"""(?<!\S)(["']?)(?:[^\s"'|;&]|"[^"\s]*"|'[^'\s]*')*/(?=[^\s/"'])""")
+_FOLDERS = lazy_pattern(r"""(?<!\S)(["']?)(?:[^\s"'|;&]|"[^"\s]*"|'[^'\s]*')*/(?=[^\s/"'])""")
 SEVERAL = "changed the arguments of a call that concerns several files, which is not possible"
 NO_REASON = "no reason given"
 

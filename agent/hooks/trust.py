@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,11 +11,12 @@ from agent.config.user_dirs import PROJECT_HOOK_FILES
 from agent.hooks.command_config import CommandSpec, parse_commands
 from agent.vocabulary.errors import ConfigError
 from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.lazy_pattern import lazy_pattern
 from tooling.files.atomic_write import write_atomic
 
 _SCRIPT_FOLDERS = (".windlass/hooks", ".claude/hooks")
-_FOLDER_VARIABLES = re.compile(r"\$\{?(?:CLAUDE|WINDLASS)_PROJECT_DIR\}?/?")
-_WORDS = re.compile(r"[^\s\"'`;|&()<>=]+")
+_FOLDER_VARIABLES = lazy_pattern(r"\$\{?(?:CLAUDE|WINDLASS)_PROJECT_DIR\}?/?")
+_WORDS = lazy_pattern(r"[^\s\"'`;|&()<>=]+")
 MAX_FILES = 200
 REVOKED = "is not run: the hooks of {folder} are no longer trusted (agent trust shows them)"
 CHANGED = "is not run: the hooks of {folder} have changed since you trusted them (agent trust shows them)"

@@ -7,30 +7,31 @@ from time import time
 
 from agent.model.faults import FaultKind, ModelFault
 from agent.model.json_values import object_at, text_at
+from tooling.contract.lazy_pattern import lazy_pattern
 
 MAX_DETAIL_CHARS = 500
 MIN_KEY_CHARS = 6
 
-_OVERFLOW = re.compile(
+_OVERFLOW = lazy_pattern(
     r"context_length_exceeded|exceed_context_size|maximum context length|prompt is too long|context (window|limit|size)"
     r"|input is too long|too many (input )?tokens|exceeds the available context|request_too_large"
     r"|reduce the length of the messages",
     re.IGNORECASE,
 )
-_QUOTA = re.compile(
+_QUOTA = lazy_pattern(
     r"insufficient_quota|insufficient (balance|credits|funds)|credit balance is too low|billing_error"
     r"|payment required|exceeded your current quota, please check your plan and billing",
     re.IGNORECASE,
 )
-_UNKNOWN_MODEL = re.compile(
+_UNKNOWN_MODEL = lazy_pattern(
     r"model_not_found|model\b.{0,80}(not found|not exist|decommissioned)|not_found_error.{0,40}model:"
     r"|not a valid model|no such model|unknown model|invalid model\b|no endpoints found for",
     re.IGNORECASE,
 )
-_FILTERED = re.compile(
+_FILTERED = lazy_pattern(
     r"content_filter|content_policy_violation|content management policy|ResponsibleAIPolicyViolation", re.IGNORECASE
 )
-_BLIND = re.compile(
+_BLIND = lazy_pattern(
     r"(image|vision|multimodal)\b.{0,60}(not support|unsupported|not (available|enabled|allowed))"
     r"|(not support|unsupported|no endpoints found that support).{0,60}(image|vision|multimodal)|mmproj",
     re.IGNORECASE,

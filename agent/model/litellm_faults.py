@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from agent.model.fault_mapping import MAX_DETAIL_CHARS, fault_from_status, redact
 from agent.model.faults import FaultKind, ModelFault
+from tooling.contract.lazy_pattern import lazy_pattern
 
 _BY_NAME: dict[str, FaultKind] = {
     "ContextWindowExceededError": "overflow",
@@ -22,14 +23,14 @@ _BY_NAME: dict[str, FaultKind] = {
     "APIResponseValidationError": "malformed",
 }
 _MIN_ERROR_STATUS = 400
-_NO_PROVIDER = re.compile(r"LLM Provider NOT provided", re.IGNORECASE)
-_NO_KEY = re.compile(
+_NO_PROVIDER = lazy_pattern(r"LLM Provider NOT provided", re.IGNORECASE)
+_NO_KEY = lazy_pattern(
     r"missing.{0,40}(api[ _]key|credential)|api[ _]key.{0,40}(missing|not set|not found|must be set)", re.IGNORECASE
 )
-_NOT_INSTALLED = re.compile(r"No module named|pip install", re.IGNORECASE)
-_NO_CONNECTION = re.compile(r"cannot connect to host|connection refused|name or service not known", re.IGNORECASE)
-_PREFIX = re.compile(r"^(?:(?:litellm\.)?\w*(?:Error|Timeout|Exception): )+")
-_TRACEBACK = re.compile(r"Traceback \(most recent call last\).*", re.DOTALL)
+_NOT_INSTALLED = lazy_pattern(r"No module named|pip install", re.IGNORECASE)
+_NO_CONNECTION = lazy_pattern(r"cannot connect to host|connection refused|name or service not known", re.IGNORECASE)
+_PREFIX = lazy_pattern(r"^(?:(?:litellm\.)?\w*(?:Error|Timeout|Exception): )+")
+_TRACEBACK = lazy_pattern(r"Traceback \(most recent call last\).*", re.DOTALL)
 
 
 def fault_from_exception(error: Exception, *, key: str = "") -> ModelFault:

@@ -7,9 +7,10 @@ from dataclasses import replace
 from agent.config.settings import Reasoning, Settings
 from agent.model.faults import ModelFault
 from agent.model.port import ModelClient, ModelRequest, StreamItem, closing_stream
+from tooling.contract.lazy_pattern import lazy_pattern
 
 # What providers call it when they reject the option: reasoning_effort, thinking, effort.
-_ABOUT_REASONING = re.compile(r"reason|think|effort", re.IGNORECASE)
+_ABOUT_REASONING = lazy_pattern(r"reason|think|effort", re.IGNORECASE)
 
 
 def reasoning_for(model: str, settings: Settings) -> Reasoning | None:

@@ -1,7 +1,6 @@
 """Retry failed model calls: by the fault table, with exponential backoff, honoring Retry-After."""
 
 import asyncio
-import random
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import TypeAlias
@@ -13,6 +12,12 @@ MAX_WAIT_S = 60.0
 OnRetry: TypeAlias = Callable[[ModelFault, float], None]
 
 
+def _random() -> float:
+    import random
+
+    return random.random()
+
+
 class RetryingClient:
     """A ModelClient that retries another one after transient faults."""
 
@@ -20,13 +25,13 @@ class RetryingClient:
         self,
         inner: ModelClient,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        jitter: Callable[[], float] = random.random,
+        jitter: Callable[[], float] | None = None,
         on_retry: OnRetry | None = None,
         max_retries: int | None = None,
     ) -> None:
         self._inner = inner
         self._sleep = sleep
-        self._jitter = jitter
+        self._jitter = jitter or _random
         self._on_retry = on_retry
         self._max_retries = max_retries
 

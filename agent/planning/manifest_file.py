@@ -8,10 +8,8 @@ from pathlib import Path
 from agent.backends.egress.host_rules import HostRuleInvalid, normalize_rule
 from agent.planning.plan_text import toml_value
 from agent.planning.table_file import TableFormat
-from agent.vocabulary import exit_codes
-from agent.vocabulary.errors import AgentError, InputError
-from tooling.approvals.manifest import LISTS, Manifest
-from tooling.contract.fast_dataclass import dataclass
+from agent.vocabulary.errors import InputError
+from tooling.approvals.manifest import LISTS, GivenManifest, Manifest
 from tooling.contract.json_codec import DecodeError, decode, encode
 
 VERSION = 1
@@ -33,20 +31,6 @@ class ManifestError(InputError):
 
 
 _FORMAT = TableFormat(kind="manifest", example=f'{{"version": {VERSION}, …}}', hint=HINT, error=ManifestError)
-
-
-class ManifestExceeded(AgentError):
-    """A run needs more than its manifest grants; the hint has the difference."""
-
-    exit_code = exit_codes.APPROVAL
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GivenManifest:
-    """A manifest and the file it was read from."""
-
-    manifest: Manifest
-    path: Path
 
 
 def read_manifest(path: Path) -> GivenManifest:

@@ -1,13 +1,12 @@
 """Incremental parser for a planner's reply: returns steps as they arrive, ignoring prose and fences around them."""
 
 import json
-import re
 from collections.abc import Mapping
 
-from agent.model.reply.call_arguments import parse_arguments
 from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.lazy_pattern import lazy_pattern
 
-_STEPS = re.compile(r'"(?:steps|plan)"\s*:\s*\[')
+_STEPS = lazy_pattern(r'"(?:steps|plan)"\s*:\s*\[')
 _DECODER = json.JSONDecoder(strict=False)
 # Endlessly nested brackets raise RecursionError.
 _UNREADABLE = (ValueError, RecursionError)
@@ -90,6 +89,8 @@ def _objects(text: str) -> list[Mapping[str, object]]:
         objects.append(value)
         start = text.find("{", end)
     if not objects and (first := text.find("{")) != -1:
+        from agent.model.reply.call_arguments import parse_arguments
+
         value, problem = parse_arguments(text[first : text.rfind("}") + 1])
         if problem is None:
             objects.append(value)

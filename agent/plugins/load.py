@@ -5,7 +5,6 @@ One that cannot be loaded is skipped, with a problem that names it; the others l
 
 import importlib.util
 import os
-import re
 import stat
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +19,7 @@ from agent.plugins.plugin import Plugin, PluginCommand
 from agent.plugins.sandboxed import MANIFEST, read_manifest
 from tooling.contract.context import ExecCtx
 from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.lazy_pattern import lazy_pattern
 from tooling.contract.result import ToolResult
 from tooling.contract.tool import AnyTool, Tool, ToolSpec
 from tooling.entry_points import GROUP, PLUGINS, EntryPoint, entry_points, plugin_folders
@@ -31,7 +31,7 @@ TWO_CLASSES = "it has more than one Plugin class"
 NOT_A_PLUGIN = "it is neither a Plugin nor a Tool class"
 FOREIGN = "other users can change {path}"
 _MODULE_FILES = ("plugin.py", "__init__.py")
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
+_NAME = lazy_pattern(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
 
 
 def is_plugin_name(name: str) -> bool:

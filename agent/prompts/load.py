@@ -4,8 +4,10 @@ import re
 from functools import cache
 from pathlib import Path
 
+from tooling.contract.lazy_pattern import lazy_pattern
+
 _FOLDER = Path(__file__).parent
-VERSION_LINE = re.compile(r"<!-- version (\d+): .+ -->\n")
+VERSION_LINE = lazy_pattern(r"<!-- version (\d+): .+ -->\n")
 
 
 def load_prompt(name: str, **values: object) -> str:

@@ -1,10 +1,12 @@
 """Masks secrets in nested data: every string of a dataclass, list or mapping."""
 
-import dataclasses
 from collections.abc import Callable, Mapping
-from typing import TypeVar, cast
+from dataclasses import fields, is_dataclass, replace
+from functools import cache
+from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
+_PLAIN = frozenset({bool, int, float})
 
 
 def mask_strings(value: T, mask: Callable[[str], str]) -> T:
@@ -13,8 +15,11 @@ def mask_strings(value: T, mask: Callable[[str], str]) -> T:
 
 
 def _mask_strings(value: object, mask: Callable[[str], str]) -> object:
+    # Most values of an event are one of these, and every event passes through here.
+    if value is None or type(value) in _PLAIN:
+        return value
     if isinstance(value, str):
-        return mask(value)
+        return mask(value) if value else value
     if isinstance(value, (tuple, list)):
         items = [_mask_strings(item, mask) for item in value]
         is_same = all(new is old for new, old in zip(items, value, strict=True))
@@ -22,9 +27,15 @@ def _mask_strings(value: object, mask: Callable[[str], str]) -> object:
     if isinstance(value, Mapping):
         pairs = {key: _mask_strings(item, mask) for key, item in value.items()}
         return value if all(pairs[key] is item for key, item in value.items()) else pairs
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        before = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-        after = {name: _mask_strings(item, mask) for name, item in before.items()}
-        changes = {name: item for name, item in after.items() if item is not before[name]}
-        return dataclasses.replace(value, **changes) if changes else value
-    return value
+    changes: dict[str, object] = {}
+    for name in _field_names(cast(type, type(value))):
+        before = getattr(value, name)
+        if (after := _mask_strings(before, mask)) is not before:
+            changes[name] = after
+    return replace(cast(Any, value), **changes) if changes else value
+
+
+@cache
+def _field_names(cls: type) -> tuple[str, ...]:
+    """Return the fields of a dataclass; nothing for any other class."""
+    return tuple(field.name for field in fields(cls)) if is_dataclass(cls) else ()

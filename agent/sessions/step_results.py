@@ -3,18 +3,18 @@
 import asyncio
 import hashlib
 import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 
 from agent.protocol.masking import mask_strings
 from agent.vocabulary.step import ExecutorResponse
 from tooling.contract.json_codec import DecodeError, decode, encode
+from tooling.contract.lazy_pattern import lazy_pattern
 from tooling.files.atomic_write import write_atomic
 from tooling.files.open_regular import read_regular
 
 FORMAT_VERSION = 1
-_KEY = re.compile(r"[0-9a-f]{16,128}")
+_KEY = lazy_pattern(r"[0-9a-f]{16,128}")
 
 
 class StepResultStore:

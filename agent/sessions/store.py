@@ -4,16 +4,15 @@ import contextlib
 import errno
 import fcntl
 import os
-import re
-import secrets
 from datetime import datetime
 from pathlib import Path
 
 from agent.vocabulary.errors import InputError, SessionBusy
 from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.lazy_pattern import lazy_pattern
 from tooling.files.open_regular import open_fd
 
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_ID = lazy_pattern(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _REQUEST_CHARS = 200
 _HOLDER_BYTES = 4096
 # The end of the ids of sessions and runs.
@@ -132,7 +131,7 @@ class SessionStore:
 
 def new_session_id(now: datetime) -> str:
     """Return a unique id that sorts by time."""
-    return f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(RANDOM_CHARS // 2)}"
+    return f"{now:%Y%m%d-%H%M%S}-{os.urandom(RANDOM_CHARS // 2).hex()}"
 
 
 class SessionLock:

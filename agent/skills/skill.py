@@ -6,10 +6,11 @@ from pathlib import Path
 
 from agent.vocabulary.errors import InputError
 from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.lazy_pattern import lazy_pattern
 
 SKILL_FILE = "SKILL.md"
-_FRONT_MATTER = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n(.*))?\Z", re.DOTALL)
-_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+_FRONT_MATTER = lazy_pattern(r"\A\ufeff?---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n(.*))?\Z", re.DOTALL)
+_NAME = lazy_pattern(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _KNOWN_FIELDS = ("name", "description", "license", "compatibility", "metadata", "allowed-tools")
 _MAX_NAME_CHARS = 64
 _MAX_DESCRIPTION_CHARS = 1024

@@ -18,12 +18,13 @@ from agent.workspace.git_command import Repository
 from agent.workspace.git_state import describe_head
 from tooling.contract.command import CommandRequest
 from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.lazy_pattern import lazy_pattern
 from tooling.output import decode_output, sanitize_output
 
 LIMIT_S = 1800.0
 _PROTOCOLS = ("https", "http", "ssh", "git", "file")
-_SCP_FORM = re.compile(r"[A-Za-z0-9._-]+@[A-Za-z0-9.-]+:[^:].*")
-_BRANCH = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._/+@#-]*")
+_SCP_FORM = lazy_pattern(r"[A-Za-z0-9._-]+@[A-Za-z0-9.-]+:[^:].*")
+_BRANCH = lazy_pattern(r"[A-Za-z0-9_][A-Za-z0-9._/+@#-]*")
 _PASSED = (
     "PATH",
     "HOME",

@@ -6,22 +6,21 @@ even a program called git.
 
 import os
 import re
-import shutil
 import stat
 import subprocess
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from agent.backends.sandbox.git.config_entries import MAX_CONFIG_BYTES, parse_entries
 from agent.vocabulary.errors import AgentError, UsageError
 from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.lazy_pattern import lazy_pattern
 
 RUNS_PROGRAMS = "the settings of this repository (.git/config) include other files or can make git run programs"
 _POINTER_BYTES = 4096
 _GITFILE = b"gitdir: "
 # Filters and merge drivers are programs that only the user's own settings may name; no option turns all of them off.
 # An include can hide them, and options for merging can sign with a program.
-_REFUSED = re.compile(r"filter\..*|include(if)?\..*|merge\..*\.driver|branch\..*\.mergeoptions", re.DOTALL)
+_REFUSED = lazy_pattern(r"filter\..*|include(if)?\..*|merge\..*\.driver|branch\..*\.mergeoptions", re.DOTALL)
 _REFUSED_WORDS = (b"filter", b"include", b"driver", b"mergeoptions")
 _NO_PROGRAMS = (
     "--no-pager",
@@ -75,6 +74,8 @@ def common_git_dir(repository: Repository) -> Path:
 
 def find_program(name: str, environ: Mapping[str, str], *workspaces: Path) -> str | None:
     """Return a program that commands cannot have written: from a folder of PATH outside of the workspaces."""
+    import shutil
+
     return shutil.which(name, path=_path_outside(environ, workspaces))
 
 
@@ -144,6 +145,8 @@ def _is_safe(repository: Repository) -> bool:
 def _is_safe_config(path: Path) -> bool:
     if path.exists() and not path.is_file():
         return False
+    from agent.backends.sandbox.git.config_entries import MAX_CONFIG_BYTES, parse_entries
+
     text = read_start(path, MAX_CONFIG_BYTES)
     if not any(word in text.lower() for word in _REFUSED_WORDS):
         return len(text) < MAX_CONFIG_BYTES

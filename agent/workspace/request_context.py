@@ -1,9 +1,7 @@
 """Builds the context of a request: project notes, memory, history, attached files, piped text. All of it is data."""
 
-import filecmp
 import os
 import re
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
@@ -15,17 +13,16 @@ from agent.workspace.opening import changed_opening, list_folder
 from agent.workspace.project_notes import ProjectNote
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.image import Image
+from tooling.contract.lazy_pattern import lazy_pattern
 from tooling.files.links_out import open_named
 from tooling.files.openat2 import DIR_FLAGS, open_beneath
-from tooling.images.header import BROKEN, ImageProblem, is_image_file
-from tooling.images.prepare import MAX_FILE_BYTES, prepare_image, store_image
 
 HISTORY_RUNS = 25
 HISTORY_CHARS = 6000
 _ANSWER_CHARS = 600
 ATTACHMENT_BYTES = 1_000_000
 _LISTING_BYTES = 10_000
-_ENVIRONMENT = re.compile(r"<environment>.*?</environment>", re.DOTALL)
+_ENVIRONMENT = lazy_pattern(r"<environment>.*?</environment>", re.DOTALL)
 USE_INPUT = "pass it as a file with -i/--input"
 
 
@@ -58,10 +55,20 @@ def read_attachment(path: Path, folders: Sequence[Path] = ()) -> Attachment:
 
 def read_images(paths: Sequence[Path], blobs: Path, folders: Sequence[Path] = ()) -> tuple[Image, ...]:
     """Store the images among the attached files; raises InputError if one is damaged or too large."""
-    return tuple(_store_image(path, blobs, folders) for path in paths if is_image_file(path))
+    return tuple(_store_image(path, blobs, folders) for path in paths if is_image(path))
+
+
+def is_image(path: Path) -> bool:
+    """Whether an attached file is an image."""
+    from tooling.images.header import is_image_file
+
+    return is_image_file(path)
 
 
 def _store_image(path: Path, blobs: Path, folders: Sequence[Path]) -> Image:
+    from tooling.images.header import BROKEN, ImageProblem
+    from tooling.images.prepare import MAX_FILE_BYTES, prepare_image, store_image
+
     try:
         with open_named(path, folders) as file:
             prepared = prepare_image(file.read(MAX_FILE_BYTES + 1))
@@ -105,6 +112,8 @@ def _is_missing(source: Path, target: Path) -> bool:
         raise InputError(f"the input {source} is not an existing file")
     if not os.path.lexists(target):
         return True
+    import filecmp
+
     try:
         # Not shallow: the same time and size are not the same content.
         is_same = target.is_file() and not target.is_symlink() and filecmp.cmp(source, target, shallow=False)
@@ -119,6 +128,8 @@ def _is_missing(source: Path, target: Path) -> bool:
 
 
 def _copy_new(source: Path, target: Path, workspace: Path, created: list[Path]) -> None:
+    import shutil
+
     try:
         with open_named(source, (workspace,)) as original, _create(target, workspace) as copy:
             created.append(target)

@@ -5,8 +5,6 @@ Git is called outside the sandbox, so it must not run anything that a repository
 
 import contextlib
 import json
-import re
-import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +13,7 @@ from agent.vocabulary.errors import AgentError, InputError, UsageError
 from agent.workspace.git_command import DIFF, Repository, common_git_dir, find_repository, run_git
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import decode, encode
+from tooling.contract.lazy_pattern import lazy_pattern
 from tooling.files.atomic_write import write_atomic
 from tooling.files.open_regular import read_regular
 
@@ -24,8 +23,8 @@ CONFLICTS = "the changes conflict with others, so nothing was merged"
 _LIMIT_S = 120
 _BRANCH_PREFIX = "agent/"
 _RECORD = "worktree.json"
-_UNSAFE = re.compile(r"[^A-Za-z0-9_]+")
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_UNSAFE = lazy_pattern(r"[^A-Za-z0-9_]+")
+_NAME = lazy_pattern(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _SUBMODULE = "160000 "
 _STEPS_SUFFIX = ".steps"
 _IGNORED = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
@@ -219,6 +218,8 @@ class Worktrees:
         return commit
 
     def _remove(self, worktree: Worktree) -> None:
+        import shutil
+
         for step in self.steps_of(worktree):
             # What was not merged into the run is merged into the user's branch, if at all.
             self._save(replace(step, root=worktree.root, repository_git_dir=worktree.repository_git_dir))

@@ -4,12 +4,13 @@ import sys
 
 from bench.__main__ import run_benches
 from bench.measure import Bench
-from bench.mind import first_word, session
+from bench.mind import session
 from bench.program import BenchError
+from bench.start import first_word
 
 BENCHES = (
     Bench(name="requests", run=session.requests_per_task),
-    Bench(name="first-word", run=first_word.first_word),
+    Bench(name="first-word", run=first_word.first_byte),
     Bench(name="session", run=session.long_session),
     Bench(name="follow-up", run=session.follow_up),
 )

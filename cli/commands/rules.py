@@ -1,7 +1,6 @@
 """`agent rules`: which commands run without asking and which never run."""
 
 import json
-import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,13 +19,14 @@ from cli.pages.columns import Column, render_table
 from cli.pages.pages import print_table, stdout_colors, terminal_width
 from cli.screen.colors import Tone
 from tooling.contract.json_codec import encode
+from tooling.contract.lazy_pattern import lazy_pattern
 from tooling.safety.shell.command import quote_word
 
 app = typer.Typer(no_args_is_help=True)
 
 OPTIONS_FIRST_HINT = "for example: agent rules add --deny git push --force"
 _OWN_OPTIONS = frozenset({"--deny", "--project"})
-_BLANK = re.compile(r"\s")
+_BLANK = lazy_pattern(r"\s")
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 WordsArgument = Annotated[

@@ -9,7 +9,7 @@ from agent.config.rules import all_rules
 from agent.config.settings import MODEL_SETTINGS
 from agent.config.user_dirs import config_file
 from agent.config.user_file import read_user_file
-from agent.config.values import find_setting, setting_specs
+from agent.config.values import find_setting, setting_names
 from agent.model.providers import PROVIDERS
 from cli.completion.candidates import CompletionItem, CompletionRequest, CompletionSource, FileKind
 from cli.completion.model_values import model_items
@@ -19,7 +19,8 @@ _FLAG_SETTINGS = {"mode": "approval_mode"}
 
 
 def _keys(request: CompletionRequest) -> Iterable[CompletionItem]:
-    yield from (CompletionItem(word=name, description=spec.doc) for name, spec in setting_specs().items())
+    specs = ((name, find_setting((name,))) for name in setting_names())
+    yield from (CompletionItem(word=name, description=spec.doc) for name, spec in specs if spec)
     yield from (
         CompletionItem(word=f"keys.{row.name}", description=f"key for {row.name}") for row in PROVIDERS if row.needs_key
     )

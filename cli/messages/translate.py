@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 SHIPPED = Path(__file__).parent
 ENGLISH = "en"
+# The widths for which the help page is stored: that of a pipe, and the widest.
+STORED_WIDTHS = (80, 100)
 
 
 def translate(text: str) -> str:
@@ -35,6 +37,14 @@ def translate_help(command: object) -> None:
                 setattr(part, name, translate(text))
     for inner in getattr(command, "commands", {}).values():
         translate_help(inner)
+
+
+def stored_help(columns: int) -> str:
+    """Return the help page as typer renders it, without loading typer; empty if it is not stored for this width."""
+    width = min(columns, STORED_WIDTHS[-1])
+    if width not in STORED_WIDTHS or _user_translator() is not None:
+        return ""
+    return (SHIPPED / f"help-{width}.txt").read_text("utf-8")
 
 
 @cache

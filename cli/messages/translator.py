@@ -3,9 +3,11 @@
 import re
 from collections.abc import Mapping
 
-_PLACEHOLDER = re.compile(r"\{(\w+)\}")
+from tooling.contract.lazy_pattern import lazy_pattern
+
+_PLACEHOLDER = lazy_pattern(r"\{(\w+)\}")
 # `error: …`, `hint: …` and the indentation of a list are added after a message was made.
-_PREFIX = re.compile(r"(\s*)(?:(error|hint|warning|note)(: ))?(.*)", re.DOTALL)
+_PREFIX = lazy_pattern(r"(\s*)(?:(error|hint|warning|note)(: ))?(.*)", re.DOTALL)
 # A value may be a message itself, such as the reason of an error.
 _MAX_DEPTH = 3
 

@@ -1,6 +1,5 @@
 """Shared parts of pages: safe output, wrapping, and formatting of times and sizes."""
 
-import re
 import shutil
 import sys
 from collections import Counter
@@ -12,21 +11,22 @@ import typer
 
 from agent.config.user_dirs import os_environ
 from cli.screen.sanitize import sanitize, to_safe_json
+from tooling.contract.lazy_pattern import lazy_pattern
 
 if TYPE_CHECKING:
     from cli.screen.colors import Paint, Tone
 
-_GENERATED_ID = re.compile(r"(?:run-\d{14}|\d{8}-\d{6})-([0-9a-f]{6})")
+_GENERATED_ID = lazy_pattern(r"(?:run-\d{14}|\d{8}-\d{6})-([0-9a-f]{6})")
 _MIN_WIDTH = 40
 _AGES = ((60, "m"), (24, "h"), (7, "d"), (52, "w"))
 # A page begins with a title and its fields; then come labels with a text, or with indented lines below.
 _TITLE = ""
-_LABEL = re.compile(
+_LABEL = lazy_pattern(
     r"(?P<label>request|plan|plan \d+, .*|warning|error|denied|changed|answer|task|ran|checked|called|ended|check)"
     r":(?P<rest>.*)"
 )
-_FIELD = re.compile(r"(?P<name>  [a-z]+)(?P<rest> .*)")
-_STEP = re.compile(r"(?P<name>  \S+ +)(?P<status>[a-z_]+)(?P<rest>.*)")
+_FIELD = lazy_pattern(r"(?P<name>  [a-z]+)(?P<rest> .*)")
+_STEP = lazy_pattern(r"(?P<name>  \S+ +)(?P<status>[a-z_]+)(?P<rest>.*)")
 _PROBLEM_TONES: "dict[str, Tone]" = {"error": "bad", "denied": "bad", "warning": "warn"}
 _DIFF_TONES: "dict[str, Tone]" = {"+": "good", "-": "bad", "@": "quiet"}
 NO_CONFIRMATION = "cannot ask for confirmation without a terminal"

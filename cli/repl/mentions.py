@@ -8,17 +8,18 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.lazy_pattern import lazy_pattern
 from tooling.files.sensitive_files import is_sensitive_file
 from tooling.images.header import is_image_file
 
 # Not inside a word, so that the address a@b.org is none; @@ begins a hunk of a diff, @{ a revision of git.
 _BEGIN = r"(?<![\w.+\-@/\\=])@(?![@{])"
-_MENTION = re.compile(_BEGIN + r"""(?:"([^"\n]+)"|'([^'\n]+)'|((?:\\ |\S)+))""")
-_AT_CURSOR = re.compile(_BEGIN + r"""(?:"([^"\n]*)|'([^'\n]*)|((?:\\ |[^\s"'])*))$""")
+_MENTION = lazy_pattern(_BEGIN + r"""(?:"([^"\n]+)"|'([^'\n]+)'|((?:\\ |\S)+))""")
+_AT_CURSOR = lazy_pattern(_BEGIN + r"""(?:"([^"\n]*)|'([^'\n]*)|((?:\\ |[^\s"'])*))$""")
 _TRAILING = ".,;:!?)]}>\"'`*_…”’»。，、；：！？）】」』"
 # What follows a path within the same word: the rest of a list, a line number, a possessive.
-_ENDS = re.compile(r"[,;:)\]}>\"'`#|]")
-_DECORATED = re.compile(
+_ENDS = lazy_pattern(r"[,;:)\]}>\"'`#|]")
+_DECORATED = lazy_pattern(
     r"\s*(?:@|(?:async|def|class|public|private|protected|static|final|abstract|override|export|function|func|fun"
     r"|const|let|var|val|interface|enum|struct)\b)"
 )

@@ -34,9 +34,9 @@ from cli.run.work_folder import WorkFolder, choose_folder
 from cli.safe_write import check_named_files
 
 if TYPE_CHECKING:
-    from agent.planning.manifest_file import GivenManifest
     from cli.run.plan_editor import PlanReview
     from cli.run.resume_target import ResumeTarget
+    from tooling.approvals.manifest import GivenManifest
 
 
 def build_request(flags: RunFlags, settings: Settings, environ: Mapping[str, str]) -> Submit:

@@ -12,12 +12,12 @@ from agent.sessions.store import SessionStore, new_session_id
 from agent.sessions.views.session_summary import read_head
 from agent.vocabulary.errors import InputError
 from agent.workspace.git_command import find_repository
-from agent.workspace.worktrees import Worktree, Worktrees
 from cli.run.flags import RunFlags
 from cli.screen.format import shorten_path
 from tooling.contract.fast_dataclass import dataclass
 
 if TYPE_CHECKING:
+    from agent.workspace.worktrees import Worktree, Worktrees
     from cli.run.resume_target import ResumeTarget
 
 _SYSTEM = tuple(
@@ -33,7 +33,7 @@ class WorkFolder:
 
     path: Path | None
     why: str = ""
-    worktree: Worktree | None = None
+    worktree: "Worktree | None" = None
 
     def describe(self, folder: Path, *, is_ephemeral: bool) -> str:
         """Return the first line of a run, which works in `folder`."""
@@ -54,7 +54,7 @@ def choose_folder(flags: RunFlags, target: "ResumeTarget | None", environ: Mappi
     if flags.cwd or flags.scratch or (flags.repo and not flags.session):
         return WorkFolder(path=flags.cwd)
     if target:
-        used = Worktrees(data_path(environ), environ).containing(target.cwd) if target.cwd else None
+        used = _worktrees(environ).containing(target.cwd) if target.cwd else None
         return WorkFolder(path=target.cwd, worktree=used)
     if flags.session:
         session = SessionStore(data_path(environ)).folder_for(flags.session)
@@ -69,10 +69,16 @@ def open_worktree(name: str, folder: Path, environ: Mapping[str, str]) -> WorkFo
     """Open the worktree of this name, or a new one; the run works in the same folder of it."""
     if not folder.is_dir():
         raise InputError(f"{folder} is not an existing folder")
-    worktrees = Worktrees(data_path(environ), environ)
+    worktrees = _worktrees(environ)
     worktree = worktrees.open(name or new_session_id(datetime.now(UTC)), folder)
     same = Path(worktree.path) / folder.relative_to(worktree.root)
     return WorkFolder(path=same if same.is_dir() else Path(worktree.path), worktree=worktree)
+
+
+def _worktrees(environ: Mapping[str, str]) -> "Worktrees":
+    from agent.workspace.worktrees import Worktrees
+
+    return Worktrees(data_path(environ), environ)
 
 
 def not_a_project(folder: Path, environ: Mapping[str, str]) -> str:

@@ -1,12 +1,12 @@
 """Unified diffs for the screen: colored, with line numbers instead of hunk headers."""
 
-import re
 from collections.abc import Iterator
 
 from cli.screen.colors import Paint, Tone
 from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.lazy_pattern import lazy_pattern
 
-_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+_HUNK = lazy_pattern(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _GAP = "⋮"
 
 

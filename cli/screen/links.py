@@ -8,8 +8,10 @@ from urllib.parse import quote
 
 from rich.cells import cell_len
 
-_LINKABLE = re.compile(r"""https?://[^\s\x00-\x20\x7f-\x9f<>"'`]+|(?:~?/|\.{1,2}/)?[\w.@+-]+(?:/[\w.@+-]+)*""")
-_SEQUENCE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+from tooling.contract.lazy_pattern import lazy_pattern
+
+_LINKABLE = lazy_pattern(r"""https?://[^\s\x00-\x20\x7f-\x9f<>"'`]+|(?:~?/|\.{1,2}/)?[\w.@+-]+(?:/[\w.@+-]+)*""")
+_SEQUENCE = lazy_pattern(r"\x1b\[[0-9;?]*[A-Za-z]")
 _TRAILING = ".,;:!?)]}*_"
 _MAX_LOOKUPS = 200
 _BY_VARIABLE = ("KITTY_WINDOW_ID", "WEZTERM_PANE", "GHOSTTY_RESOURCES_DIR", "WT_SESSION", "KONSOLE_VERSION")

@@ -1,7 +1,6 @@
 """Markdown rendered for a terminal."""
 
 import io
-import re
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.markdown import Heading, ListItem, Markdown
@@ -12,9 +11,10 @@ from rich.theme import Theme
 from cli.screen.colors import Paint
 from cli.screen.markdown_stream import split_blocks
 from cli.screen.sanitize import sanitize, strip_invisible
+from tooling.contract.lazy_pattern import lazy_pattern
 
 _MAX_WIDTH = 100
-_COLOR = re.compile(r"\x1b\[[0-9;]*m")
+_COLOR = lazy_pattern(r"\x1b\[[0-9;]*m")
 
 
 class _LeftHeading(Heading):

@@ -1,9 +1,10 @@
 """Streamed Markdown: splits fragments into complete blocks, so that nothing already shown changes."""
 
-import re
 from itertools import pairwise
 
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+from tooling.contract.lazy_pattern import lazy_pattern
+
+_FENCE = lazy_pattern(r" {0,3}(`{3,}|~{3,})")
 
 
 class MarkdownStream:

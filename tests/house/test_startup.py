@@ -1,13 +1,17 @@
 """Commands do not load heavy libraries they do not need, checked in the real process."""
 
+import ast
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from agent.version import VERSION
-from tests.house.program import FinishedProcess, run_agent, run_python
-from tests.house.source_tree import LAYERS, ROOT
+from tests.house.program import PYTHON, FinishedProcess, run_agent, run_python
+from tests.house.source_tree import LAYERS, ROOT, modules
+from tests.provider.replies import Text
+from tests.provider.threaded import ThreadedProvider
 
 pytestmark = pytest.mark.slow
 
@@ -23,6 +27,30 @@ HEAVY = (
     "jsonschema",
     "tomlkit",
 )
+# What a first request could do with, but should not wait for.
+AFTER_FIRST_REQUEST = (
+    *("typer", "rich", "shutil", "tempfile", "random", "secrets", "difflib", "filecmp", "tomllib", "ctypes"),
+    *("tree_sitter", "cli.typer_program", "cli.run.terminal_approvals", "cli.screen.markdown"),
+    *("agent.backends.sandbox.detect", "agent.backends.sandbox.runner", "agent.backends.sandbox.git.config_entries"),
+    *("agent.backends.egress.host_rules", "agent.planning.manifest_file", "agent.planning.plan_text"),
+    *("agent.model.reply.textual_calls", "agent.model.reply.call_arguments", "agent.sessions.checkpoints.keeper"),
+    *("agent.memory.after_run", "agent.workspace.worktrees", "tooling.files.temp_dir", "tooling.images.prepare"),
+    *("tooling.patch.hunks", "tooling.safety.shell.shell_judge", "tooling.web.http.web_client"),
+)
+MOST_OWN_MODULES = 290
+_NOTE_AT_FIRST_REQUEST = """
+import sys
+from agent.model.http.connection import Connection
+write, noted = Connection.write, sys.argv.pop(1)
+async def note_and_write(connection, data):
+    with open(noted, "x") as file:
+        file.write("\\n".join(sys.modules))
+    Connection.write = write
+    await connection.write(data)
+Connection.write = note_and_write
+from cli.main import main
+main()
+"""
 HELLO = ROOT / "examples" / "hello.jsonl"
 
 
@@ -66,10 +94,55 @@ def test_listings_load_neither_heavy_libraries_nor_the_engine(tmp_path: Path, wo
     assert loaded_among((*HEAVY, "rich.console", "asyncio", "agent.app", "agent.engine"), finished) == []
 
 
+def test_help_of_the_program_loads_no_parser(tmp_path: Path) -> None:
+    assert loaded_among(("typer", "asyncio", "cli.typer_program"), run_agent(tmp_path, "--help")) == []
+
+
+def test_help_of_a_command_does_not_load_what_does_the_work(tmp_path: Path) -> None:
+    finished = run_agent(tmp_path, "run", "--help")
+    assert loaded_among((*HEAVY, "rich", "asyncio", "agent.app", "cli.run.run_task"), finished) == []
+
+
+def test_a_first_request_is_sent_before_anything_loads_that_it_does_not_need(tmp_path: Path) -> None:
+    loaded = _loaded_before_first_request(tmp_path)
+    assert [name for name in (*HEAVY, *AFTER_FIRST_REQUEST) if name in loaded] == []
+    own = sorted(name for name in loaded if name.partition(".")[0] in LAYERS)
+    assert len(own) <= MOST_OWN_MODULES, f"{len(own)} modules of our own: load later what a first request does not need"
+
+
+def _loaded_before_first_request(home: Path) -> set[str]:
+    """Return the modules that a run has loaded when it writes its first request."""
+    noted = home / "loaded.txt"
+    with ThreadedProvider(otherwise=Text("Done.")) as provider:
+        environ = {
+            "HOME": str(home),
+            "PATH": "/usr/local/bin:/usr/bin:/bin",
+            "AGENT_SANDBOX": str(home / "data"),
+            "AGENT_API_BASE": provider.base_url,
+            "AGENT_API_KEY": "sk-0123456789abcdef",
+        }
+        words = [PYTHON, "-c", _NOTE_AT_FIRST_REQUEST, noted, "run", "--model", "openai/some", "say hello"]
+        done = subprocess.run(words, env=environ, cwd=home, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return set(noted.read_text().split())
+
+
 def test_a_run_with_a_scripted_model_loads_no_provider_and_no_terminal_library(tmp_path: Path) -> None:
     finished = run_agent(tmp_path, "run", "--model", f"script:{HELLO}", "say hello")
     assert loaded_among((*HEAVY, "rich"), finished) == []
     assert finished.stdout.strip()
+
+
+def test_no_pattern_is_compiled_while_a_module_loads() -> None:
+    assert [source.name for source in modules() if any(map(_compiles, source.tree.body))] == [], "use lazy_pattern"
+
+
+def _compiles(statement: ast.AST) -> bool:
+    """Whether a statement of a module compiles a pattern when it is run, outside of functions."""
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+        return False
+    is_call = isinstance(statement, ast.Call) and ast.unparse(statement.func) == "re.compile"
+    return is_call or any(map(_compiles, ast.iter_child_nodes(statement)))
 
 
 def test_a_module_loaded_in_another_thread_is_noticed(tmp_path: Path) -> None:

@@ -80,6 +80,14 @@ class Manifest:
         return need in self.programs or any(covers_command(rule, need) for rule in self.programs)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenManifest:
+    """A manifest and the file it was read from."""
+
+    manifest: Manifest
+    path: Path
+
+
 LISTS = tuple(field.name for field in fields(Manifest) if field.name not in ("plan", "max_usd"))
 
 

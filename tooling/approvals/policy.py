@@ -20,7 +20,6 @@ every mode. Clearing the memory is asked about every time: neither rules nor ear
 """
 
 import asyncio
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -174,7 +173,7 @@ class PolicyApprover:
                 decision="deny", by="the safety rules", remark="No mode allows it.", rule=verdict.rule
             )
         if denied := self._denied_by(action, verdict):
-            remark = f"The rule --deny {shlex.quote(denied)} forbids it."
+            remark = f"The rule --deny {_quoted(denied)} forbids it."
             return ApprovalAnswer(decision="deny", by="a rule", remark=remark, rule=denied)
         if read_only and (self._changes_something(action) or action.effect in ("remember", "forget")):
             return ApprovalAnswer(decision="deny", by="the profile", remark=READ_ONLY, is_failure=False)
@@ -199,8 +198,8 @@ class PolicyApprover:
         rules = _rules_for(action, verdict)
         # A command that is allowed but cannot reach its hosts would only fail later.
         hosts = verdict.hosts if action.effect == "execute" and self._limits_network else ()
-        flags = [] if hosts and verdict.is_only_network else [f"--allow {shlex.quote(rule)}" for rule in rules]
-        flags += [f"--allow-net {shlex.quote(host)}" for host in hosts]
+        flags = [] if hosts and verdict.is_only_network else [f"--allow {_quoted(rule)}" for rule in rules]
+        flags += [f"--allow-net {_quoted(host)}" for host in hosts]
         is_plain_edit = action.effect == "write" and verdict.decision is not Decision.ASK
         mode = " or --approval-mode auto-edit" if is_plain_edit else ""
         remark = f"{why}; {' '.join(flags)}{mode} {WOULD_ALLOW}."
@@ -292,6 +291,12 @@ class PolicyApprover:
     def _is_unchanged(self, command: str, digest: str) -> bool:
         """Whether the files that a command runs are as they were when a rule without a digest first allowed it."""
         return self._first_digests.setdefault(command, digest) == digest
+
+
+def _quoted(rule: str) -> str:
+    import shlex
+
+    return shlex.quote(rule)
 
 
 def _rules_for(action: Action, verdict: Verdict) -> list[str]:

@@ -1,7 +1,8 @@
 """Options that make an ordinary command run another program or write elsewhere; a rule must spell them out."""
 
-import re
 from collections.abc import Sequence
+
+from tooling.contract.lazy_pattern import lazy_pattern
 
 # Long options with one of these words in their name take a program, code to load, or a file to write. `--file` and
 # `--config` count as well: what such a file says decides what the program does.
@@ -20,7 +21,7 @@ _NAMES = """
     device security-opt unsafe-paths remove-source-files
 """
 _LONG = frozenset(_NAMES.split())
-_DASHES = re.compile(r"--?([A-Za-z][\w-]*)")
+_DASHES = lazy_pattern(r"--?([A-Za-z][\w-]*)")
 # Short options that mean the same, by program or by its subcommand.
 _SHORT = {
     "git": "-c",
@@ -77,7 +78,7 @@ _SHORT = {
 }
 # `make SHELL=./x`, `make CC=…`: an assignment among the words changes which program is run.
 _ASSIGNS = frozenset({"make", "gmake", "env", "ninja", "just", "dd", "gradle", "mvn", "ant"})
-_ASSIGNMENT = re.compile(r"(?:-D)?[A-Za-z_][\w.]*[:?+]?=")
+_ASSIGNMENT = lazy_pattern(r"(?:-D)?[A-Za-z_][\w.]*[:?+]?=")
 
 
 def runs_or_writes_elsewhere(words: Sequence[str], covered: int) -> bool:

@@ -4,11 +4,7 @@ A rule for a command that runs a file of the workspace can start with the digest
 `sha256:0123… ./build.sh --release`. It only applies while the file has this content.
 """
 
-import shlex
 from collections.abc import Iterable, Mapping
-
-from tooling.approvals.rule_options import runs_or_writes_elsewhere
-from tooling.safety.shell.command import program_identity, program_name, quote_word
 
 _SUBCOMMANDS = frozenset(
     ("git", "gh", "npm", "pnpm", "yarn", "pip", "pip3", "cargo", "gem", "apt", "apt-get", "dnf", "brew", "systemctl")
@@ -42,6 +38,10 @@ def covers_command(rule: str, command: str, digest: str = "") -> bool:
     covered = _covered_count(rule, words)
     if covered == 0 or any(word.startswith(_REDIRECTIONS) for word in words[covered:]):
         return False
+    import shlex
+
+    from tooling.approvals.rule_options import runs_or_writes_elsewhere
+
     try:
         start, rest = shlex.split(" ".join(words[:covered])), shlex.split(" ".join(words[covered:]))
     except ValueError:
@@ -72,6 +72,8 @@ def covers_host(rule: str, fetch: str) -> bool:
 
 def is_command_prefix(rule: str, command: str) -> bool:
     """Whether a command starts with the words of a deny rule, whatever follows and in whatever folder it is."""
+    from tooling.safety.shell.command import program_name
+
     _, rule = split_digest(rule)
     words = command.split()
     return _covered_count(rule, words) > 0 or _covered_count(rule, [program_name(words), *words[1:]]) > 0
@@ -89,6 +91,10 @@ def _covered_count(rule: str, words: list[str]) -> int:
 
 
 def _canonical_words(rule: str) -> list[str]:
+    import shlex
+
+    from tooling.safety.shell.command import program_identity, quote_word
+
     try:
         words = shlex.split(rule)
     except ValueError:

@@ -11,14 +11,15 @@ from typing import Annotated, ClassVar, ParamSpec, get_origin, get_type_hints, o
 from tooling.contract.action import Action, Effect
 from tooling.contract.context import ExecCtx
 from tooling.contract.json_codec import encode, schema_of
+from tooling.contract.lazy_pattern import lazy_pattern
 from tooling.contract.result import ToolResult
 from tooling.contract.tool import AnyTool, Tool, ToolCommand, ToolSpec
 
 P = ParamSpec("P")
 # What a call is about, by its effect: the parameter that the judge looks at.
 _SUBJECTS = {"read": ("path",), "write": ("path",), "execute": ("command",), "web": ("url", "query")}
-_ARGUMENTS_HEADING = re.compile(r"^\s*(?:Args|Arguments|Parameters):\s*$", re.MULTILINE)
-_ARGUMENT = re.compile(r"^\s*(?::param\s+)?(\w+)(?:\s*\([^)]*\))?:\s*(.+)$")
+_ARGUMENTS_HEADING = lazy_pattern(r"^\s*(?:Args|Arguments|Parameters):\s*$", re.MULTILINE)
+_ARGUMENT = lazy_pattern(r"^\s*(?::param\s+)?(\w+)(?:\s*\([^)]*\))?:\s*(.+)$")
 
 
 class NotATool(TypeError):

@@ -5,7 +5,6 @@ Sequence[X], Mapping[str, X], list, dict and nested dataclasses. `Annotated[X, "
 """
 
 import dataclasses
-import difflib
 import types
 from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping, Sequence
 from functools import cache
@@ -26,6 +25,7 @@ _LISTS: dict[object, Callable[[Iterable[object]], Collection[object]]] = {
     Iterable: tuple,
 }
 _MAPPINGS = (dict, Mapping, MutableMapping)
+_PLAIN = frozenset({str, bool, int, float})
 _BOOLEAN_WORDS = {"true": True, "false": False}
 
 
@@ -64,8 +64,10 @@ def decode(cls: type[T], data: object, *, location: str = "", extra: Literal["fo
 
 def encode(value: object) -> object:
     """Turn dataclasses, paths, tuples and mappings into plain JSON values."""
+    if value is None or type(value) in _PLAIN:
+        return value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: encode(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return {name: encode(getattr(value, name)) for name in _field_names(type(value))}
     if isinstance(value, Mapping):
         return {str(key): encode(item) for key, item in value.items()}
     if isinstance(value, (tuple, list, set, frozenset)):
@@ -73,32 +75,53 @@ def encode(value: object) -> object:
     return str(value) if isinstance(value, Path) else value
 
 
-def did_you_mean(word: str, known: Mapping[str, object] | list[str]) -> str:
+@cache
+def _field_names(cls: type) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(cls))
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return ', did you mean X?' for the closest known name, or nothing."""
+    import difflib
+
     close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
     return f", did you mean {close[0]}?" if close else ""
 
 
 @cache
+def hints_of(cls: type) -> Mapping[str, object]:
+    """Return the type of each field of a class, with its annotations."""
+    hints: dict[str, object] = {}
+    for base in reversed(cls.__mro__[:-1]):
+        hints |= base.__annotations__
+    # Evaluating what is no text takes as long as the rest of a decoder.
+    return get_type_hints(cls, include_extras=True) if any(isinstance(hint, str) for hint in hints.values()) else hints
+
+
+@cache
 def _fields(cls: type) -> tuple[tuple[dataclasses.Field[object], object], ...]:
-    hints = get_type_hints(cls, include_extras=True)
+    hints = hints_of(cls)
     return tuple((field, hints[field.name]) for field in dataclasses.fields(cls) if field.init)
 
 
 class _FieldReader:
     """How one field is decoded; logs have millions of values, most of which need no more than a look at their type."""
 
-    __slots__ = ("_texts", "_types", "hint", "is_required")
+    __slots__ = ("_unchanged", "hint", "is_required")
 
     def __init__(self, field: dataclasses.Field[object], hint: object) -> None:
         self.hint = hint
         self.is_required = _is_required(field)
-        self._types, self._texts = _unchanged(hint)
+        # Found when the field is first read: of a large class few fields may ever be.
+        self._unchanged: tuple[frozenset[type], frozenset[object]] | None = None
 
     def accepts(self, value: object) -> bool:
         """Whether the value is what the field holds, without any conversion."""
+        if self._unchanged is None:
+            self._unchanged = _unchanged(self.hint)
+        types, texts = self._unchanged
         kind = type(value)
-        return kind in self._types or (kind is str and value in self._texts)
+        return kind in types or (kind is str and value in texts)
 
     def decode(self, value: object, location: str, extra: Literal["forbid", "ignore"]) -> object:
         return _decode_value(self.hint, value, location, extra)

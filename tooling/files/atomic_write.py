@@ -2,7 +2,6 @@
 
 import itertools
 import os
-import secrets
 from pathlib import Path
 
 # A process killed during a write leaves a file with this suffix; `agent sessions fsck` removes it.
@@ -11,7 +10,7 @@ TEMP_SUFFIX = ".tmp"
 
 def write_atomic(path: Path, data: bytes, *, is_synced: bool = True) -> None:
     """Replace the file with `data`, durably if `is_synced`; on failure the old file is unchanged."""
-    temporary = path.parent / f".{path.name}.{secrets.token_hex(4)}{TEMP_SUFFIX}"
+    temporary = path.parent / f".{path.name}.{os.urandom(4).hex()}{TEMP_SUFFIX}"
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         with os.fdopen(fd, "wb") as file:

@@ -8,15 +8,16 @@ from typing import TypeAlias
 
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import DecodeError
+from tooling.contract.lazy_pattern import lazy_pattern
 from tooling.mcp.servers import McpServer, ServerProblem, parse_server
 
 Entry: TypeAlias = dict[str, object]
 # Fields with the same meaning here. What other programs allow without asking is never taken over.
 _FIELDS = ("type", "command", "args", "env", "cwd", "url", "headers", "disabled", "enabled")
 # A string, which stays; a comment or a comma before a closing bracket, which JSON does not know.
-_JSON_WITH_COMMENTS = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/|,(?=\s*[}\]])', re.DOTALL)
-_VS_CODE_VARIABLE = re.compile(r"\$\{(env|input):([^}]+)\}")
-_WORKSPACE = re.compile(r"\$\{workspaceFolder\}/?")
+_JSON_WITH_COMMENTS = lazy_pattern(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/|,(?=\s*[}\]])', re.DOTALL)
+_VS_CODE_VARIABLE = lazy_pattern(r"\$\{(env|input):([^}]+)\}")
+_WORKSPACE = lazy_pattern(r"\$\{workspaceFolder\}/?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import JsonObject
+from tooling.contract.lazy_pattern import lazy_pattern
 from tooling.output import sanitize_output
 from tooling.safety.hidden_characters import strip_invisible_characters
 
@@ -20,7 +21,7 @@ _MAX_SCHEMA_BYTES = 16_000
 _MAX_DEPTH = 12
 _MAX_FULL_NAME = 64
 # What every provider accepts as the name of a parameter.
-_PARAMETER = re.compile(r"^[A-Za-z0-9_.-]{1,64}$")
+_PARAMETER = lazy_pattern(r"^[A-Za-z0-9_.-]{1,64}$")
 _EMPTY_SCHEMA: JsonObject = {"type": "object", "properties": {}}
 
 

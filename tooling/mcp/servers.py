@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import DecodeError, JsonObject, decode, encode
+from tooling.contract.lazy_pattern import lazy_pattern
 
 # When the model gets the tools of a server: if the request names the server, in every run, or not at all.
 Offer: TypeAlias = Literal["named", "always", "never"]
@@ -18,7 +19,7 @@ DEFAULT_TIMEOUT_MS = 30_000
 INSTALL = "pip install 'windlass[mcp]'"
 MISSING_EXTRA = "MCP servers need an extra that is not installed"
 _STDIO, _HTTP = "stdio", ("http", "streamable-http", "streamableHttp", "streamable_http")
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+_VARIABLE = lazy_pattern(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _MAX_NAME_CHARS = 30
 
 

@@ -1,16 +1,16 @@
 """Control characters and invisible or misleading ones, which no honest command needs."""
 
-import re
+from tooling.contract.lazy_pattern import lazy_pattern
 
 # Ordinary commands contain no control characters but tab and line feed.
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-_INVISIBLE = re.compile(
+_CONTROL = lazy_pattern(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_INVISIBLE = lazy_pattern(
     "[\u00a0\u00ad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200c\u200e\u200f\u2028-\u202f"
     "\u205f-\u206f\u2800\u3000\u3164\ufdd0-\ufdef\ufe00-\ufe0e\ufeff\uffa0\ufff0-\uffff\ud800-\udfff"
     "\U000e0000-\U000e0fff\U000f0000-\U0010ffff]"
 )
 # A zero-width joiner belongs between emoji; anywhere else it hides something.
-_JOINER = re.compile(
+_JOINER = lazy_pattern(
     "(?<![\u2600-\u27bf\ufe0f\U0001f000-\U0001faff])\u200d|\u200d(?![\u2600-\u27bf\U0001f000-\U0001faff])"
 )
 

@@ -1,7 +1,7 @@
 """The tool apply_patch: change, add, move and delete several files at once, all or none."""
 
 import asyncio
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from tooling.contract.action import Action
 from tooling.contract.context import ExecCtx
@@ -10,14 +10,13 @@ from tooling.contract.json_codec import schema_of
 from tooling.contract.result import FileChange, ToolError, ToolMeta, ToolResult
 from tooling.contract.tool import Tool, ToolServices, ToolSpec
 from tooling.files.change_file import as_text
-from tooling.files.file_batch import FileBatch
 from tooling.files.regular_file import is_binary
 from tooling.files.resolve import missing_file
-from tooling.patch.file_patch import EXPECTED_FORM, FilePatch, PatchInvalid
-from tooling.patch.hunks import apply_hunks
-from tooling.patch.unified import is_unified, parse_unified
-from tooling.patch.v4a import is_v4a, parse_v4a
 from tooling.tools.write_file import encode_text
+
+if TYPE_CHECKING:
+    from tooling.files.file_batch import FileBatch
+    from tooling.patch.file_patch import FilePatch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,25 +56,31 @@ class ApplyPatch(Tool[ApplyPatchParams]):
         lines = [_describe(change) for change in changes]
         return ToolResult("\n".join(lines) or "The files are already like this.", meta=ToolMeta(changes=changes))
 
-    def _apply(self, patches: list[FilePatch], ctx: ExecCtx) -> tuple[FileChange, ...]:
+    def _apply(self, patches: "list[FilePatch]", ctx: ExecCtx) -> tuple[FileChange, ...]:
+        return self._batch(patches, ctx).commit()
+
+    def _preview(self, patches: "list[FilePatch]", ctx: ExecCtx) -> str:
+        """Return the diff of all files; empty if the patch would fail."""
+        try:
+            return self._batch(patches, ctx).diff()
+        except ToolError:
+            return ""
+
+    def _batch(self, patches: "list[FilePatch]", ctx: ExecCtx) -> "FileBatch":
+        from tooling.files.file_batch import FileBatch
+
         batch = FileBatch(ctx, self._services.secrets)
         for patch in patches:
             _add_patch(batch, patch, self._services)
-        return batch.commit()
-
-    def _preview(self, patches: list[FilePatch], ctx: ExecCtx) -> str:
-        """Return the diff of all files; empty if the patch would fail."""
-        batch = FileBatch(ctx, self._services.secrets)
-        try:
-            for patch in patches:
-                _add_patch(batch, patch, self._services)
-        except ToolError:
-            return ""
-        return batch.diff()
+        return batch
 
 
-def parse_patch(text: str) -> list[FilePatch]:
+def parse_patch(text: str) -> "list[FilePatch]":
     """Parse a patch of either form; raises PatchInvalid."""
+    from tooling.patch.file_patch import EXPECTED_FORM, PatchInvalid
+    from tooling.patch.unified import is_unified, parse_unified
+    from tooling.patch.v4a import is_v4a, parse_v4a
+
     lines = text.removesuffix("\n").split("\n")
     if is_v4a(lines):
         patches = parse_v4a(lines)
@@ -88,8 +93,10 @@ def parse_patch(text: str) -> list[FilePatch]:
     return patches
 
 
-def _add_patch(batch: FileBatch, patch: FilePatch, services: ToolServices) -> None:
+def _add_patch(batch: "FileBatch", patch: "FilePatch", services: ToolServices) -> None:
     """Add the change of one file to the batch."""
+    from tooling.patch.hunks import apply_hunks
+
     before = batch.read(patch.path)
     if patch.kind == "add":
         _check_absent(batch, patch.path)
@@ -111,7 +118,7 @@ def _add_patch(batch: FileBatch, patch: FilePatch, services: ToolServices) -> No
     batch.write(patch.path, None)
 
 
-def _check_absent(batch: FileBatch, path: str) -> None:
+def _check_absent(batch: "FileBatch", path: str) -> None:
     if batch.read(path) is not None:
         raise ToolError(f"{path} exists already; update it instead. Nothing was changed.")
 

@@ -15,7 +15,6 @@ from tooling.contract.result import ToolError, ToolResult, error_result
 from tooling.contract.secrets import Secrets
 from tooling.contract.tool import Tool, ToolSpec
 from tooling.files.regular_file import open_text
-from tooling.images.prepare import image_result
 from tooling.output import decode_output
 
 MAX_LINES = 2000
@@ -91,10 +90,16 @@ class ReadFile(Tool[ReadFileParams]):
         if len(params.ranges) > 1:
             return await asyncio.to_thread(_read_several, params.ranges, ctx, self._services.secrets)
         path = params.ranges[0].path
-        if image := await asyncio.to_thread(image_result, path, ctx):
+        if image := await asyncio.to_thread(_read_image, path, ctx):
             return image
         page = await asyncio.to_thread(_read, params.ranges[0], ctx, MAX_PAGE_CHARS, self._services.secrets)
         return ToolResult(page.text + _more_notice(page), display=f"Read {path} ({page.last - page.first + 1} lines)")
+
+
+def _read_image(path: str, ctx: ExecCtx) -> ToolResult | None:
+    from tooling.images.prepare import image_result
+
+    return image_result(path, ctx)
 
 
 def _read_several(ranges: tuple[_Range, ...], ctx: ExecCtx, secrets: Secrets) -> ToolResult:
@@ -105,7 +110,7 @@ def _read_several(ranges: tuple[_Range, ...], ctx: ExecCtx, secrets: Secrets) ->
     remaining = MAX_PAGE_CHARS
     for index, part in enumerate(ranges):
         try:
-            if shown := image_result(part.path, ctx):
+            if shown := _read_image(part.path, ctx):
                 images += shown.images
                 sections.append(f"==> {part.path} <==\n{shown.content}")
                 continue

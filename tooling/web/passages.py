@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.lazy_pattern import lazy_pattern
 
 PASSAGE_CHARS = 900
 MAX_CHARS = 12_000
 _WORD = r"[^\W_]+"
 _HEADING = r"(?m)^#{1,6} +(.+)$"
-_CJK = re.compile("[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\u3040-\u30ff]")
+_CJK = lazy_pattern("[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\u3040-\u30ff]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from http import HTTPStatus
 from typing import Literal, TypeAlias
 
 from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.lazy_pattern import lazy_pattern
 from tooling.web.addresses.url_check import Target
 
 MAX_HEADERS = 100
@@ -12,10 +13,10 @@ MAX_HEADERS = 100
 Framing: TypeAlias = int | Literal["chunked"]
 Headers: TypeAlias = tuple[tuple[str, str], ...]
 
-_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", re.ASCII)
-_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
-_TARGET = re.compile(r"[\x21-\x7e]+")
-_STATUS = re.compile(r"HTTP/1\.[01] ([1-5][0-9][0-9])(?: .*)?", re.ASCII)
+_TOKEN = lazy_pattern(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", re.ASCII)
+_VALUE = lazy_pattern(r"[\t\x20-\x7e\x80-\xff]*")
+_TARGET = lazy_pattern(r"[\x21-\x7e]+")
+_STATUS = lazy_pattern(r"HTTP/1\.[01] ([1-5][0-9][0-9])(?: .*)?", re.ASCII)
 # Valid between client and proxy only; the framing headers are written again from the parsed values.
 _HOP_BY_HOP = frozenset(
     {"connection", "proxy-connection", "keep-alive", "proxy-authorization", "proxy-authenticate", "te", "trailer"}

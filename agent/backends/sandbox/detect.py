@@ -12,6 +12,7 @@ from agent.backends.sandbox.process_limits import default_limits
 from agent.backends.sandbox.types import GeneratedFile, Link, ResourceLimits, SandboxPolicy, split_words
 from agent.config.user_dirs import user_homes
 from agent.vocabulary.errors import SandboxError
+from tooling.contract.lazy_pattern import lazy_pattern
 
 # Where version managers install interpreters, relative to the home folder; these contain no secrets.
 _TOOLCHAIN_HOMES = (
@@ -144,7 +145,7 @@ _SECRET_FILES = split_words(
     """
 )
 # Where the folders of sessions and worktrees are in the data folder.
-_OWN_WORKSPACE = re.compile(r"(?:.*/)?(?:sessions/[^/]+/workspace|worktrees/[^/]+(?:/tree|\.steps))(?:/.*)?")
+_OWN_WORKSPACE = lazy_pattern(r"(?:.*/)?(?:sessions/[^/]+/workspace|worktrees/[^/]+(?:/tree|\.steps))(?:/.*)?")
 _MACHINE_FILES = ("/proc/keys", "/proc/timer_list", "/proc/sched_debug", "/proc/latency_stats", "/proc/kcore")
 _VAR_TMP = Path("/var/tmp")
 _PLAIN_USER, _PLAIN_ID = "user", 1000

@@ -6,22 +6,13 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from agent.execution.approvals import PendingQuestions
-from agent.planning.manifest_file import (
-    GivenManifest,
-    ManifestError,
-    ManifestExceeded,
-    change_for,
-    parse_manifest,
-    toml_manifest,
-)
-from agent.planning.plan_text import plan_hash
 from agent.protocol.channel import Channel
 from agent.protocol.events import MANIFEST_TOOL, ApprovalRequested, ManifestApplied
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import AgentError
 from agent.vocabulary.plan import LEAD, PlanStep
 from agent.vocabulary.step import CHECK_TOOL
-from tooling.approvals.manifest import LISTS, Manifest, merge_all
+from tooling.approvals.manifest import LISTS, GivenManifest, Manifest, merge_all
 from tooling.approvals.policy import PolicyApprover
 from tooling.contract.action import USER, Action, Decision, Verdict
 from tooling.contract.context import ExecCtx
@@ -40,6 +31,12 @@ DECLINED = "the permissions of the plan were declined, nothing of it was run"
 REASON = "its steps need this; one answer covers the whole plan"
 # One need is asked about when it comes up, with the exact command or diff.
 _MIN_NEEDS = 2
+
+
+class ManifestExceeded(AgentError):
+    """A run needs more than its manifest grants; the hint has the difference."""
+
+    exit_code = exit_codes.APPROVAL
 
 
 class PlanDeclined(AgentError):
@@ -96,18 +93,16 @@ class PlanPermissions:
         """Return everything that is known of what a plan needs, whatever rules and modes allow."""
         nothing = PolicyApprover(manifest=Manifest())
         needs = merge_all(self.needs_of(step, nothing) for step in steps)
-        return replace(needs, plan=plan_hash(steps))
+        return replace(needs, plan=_hash_of(steps))
 
     def check(self, steps: Sequence[PlanStep]) -> None:
         """Raise ManifestExceeded if a complete plan is not the manifest's, or needs more than it grants."""
         if self._given is None:
             return
         granted, file = self._given.manifest, self._given.path
-        if granted.plan and granted.plan != (found := plan_hash(steps)):
-            missing = Manifest(plan=found)
-            hint = REPLACE_LINES.format(file=file, lines=change_for(granted, missing))
-            self.missing = missing
-            raise ManifestExceeded(OTHER_PLAN.format(file=file), hint)
+        if granted.plan and granted.plan != (found := _hash_of(steps)):
+            self.missing = Manifest(plan=found)
+            raise ManifestExceeded(OTHER_PLAN.format(file=file), self.hint)
         if self._user is None:
             self._refuse(merge_all(map(self.needs_of, steps)), EXCEEDED.format(file=file))
 
@@ -126,6 +121,8 @@ class PlanPermissions:
         """How the manifest of the run must be changed to grant what was missing; empty if nothing was."""
         if self._given is None or self.missing == Manifest():
             return ""
+        from agent.planning.manifest_file import change_for
+
         return REPLACE_LINES.format(file=self._given.path, lines=change_for(self._given.manifest, self.missing))
 
     def refusal_of(self, subject: str) -> str:
@@ -164,6 +161,8 @@ class PlanPermissions:
         # Another step of the same plan may have asked meanwhile.
         if self.needs_of(steps[0]).is_empty or sum(len(getattr(sheet, name)) for name in LISTS) < _MIN_NEEDS:
             return
+        from agent.planning.manifest_file import ManifestError, parse_manifest, toml_manifest
+
         reason = REASON
         while True:
             self._sheets += 1
@@ -186,7 +185,7 @@ class PlanPermissions:
                 break
             except ManifestError as problem:
                 reason = problem.message
-        await self._grant(replace(sheet, plan=plan_hash(steps)))
+        await self._grant(replace(sheet, plan=_hash_of(steps)))
 
     async def _grant(self, sheet: Manifest) -> None:
         await self._channel.publish(ManifestApplied(by=USER, manifest=sheet))
@@ -198,3 +197,9 @@ class PlanPermissions:
         if not missing.is_empty:
             self.note_missing(missing)
             raise ManifestExceeded(message, self.hint)
+
+
+def _hash_of(steps: Sequence[PlanStep]) -> str:
+    from agent.planning.plan_text import plan_hash
+
+    return plan_hash(steps)

@@ -87,6 +87,9 @@ class Replanner:
         if step.type == "ask_user":
             await self._after_question(step, response)
             return
+        # Looking for steps that wait takes time in a large plan, and most steps end as planned.
+        if not replan_reason(step, response, policy=self._policy, has_waiting=True):
+            return
         has_waiting = bool(self._state.waiting) or not self._state.plan_log.completed.is_set()
         if why := replan_reason(step, response, policy=self._policy, has_waiting=has_waiting):
             self._surprises.append((step, response, why))

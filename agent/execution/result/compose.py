@@ -19,11 +19,12 @@ from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.status import is_success
 from agent.vocabulary.step import ExecutorResponse
 from agent.workspace.request_context import wrap_in_tag
+from tooling.contract.lazy_pattern import lazy_pattern
 from tooling.finish import output_stem
 
 # Brackets in code are no citations.
-_CODE = re.compile(r"(```.*?(?:```|\Z)|`[^`\n]*`)", re.DOTALL)
-_CITATION = re.compile(r"[ \t]?\[(?P<ids>[\w.-]+(?:\s*[,;]\s*[\w.-]+)*)\](?![(:])")
+_CODE = lazy_pattern(r"(```.*?(?:```|\Z)|`[^`\n]*`)", re.DOTALL)
+_CITATION = lazy_pattern(r"[ \t]?\[(?P<ids>[\w.-]+(?:\s*[,;]\s*[\w.-]+)*)\](?![(:])")
 
 
 def remove_unknown_citations(answer: str, ids: Collection[str]) -> str:

@@ -6,6 +6,8 @@ English therefore count as "no".
 
 import re
 
+from tooling.contract.lazy_pattern import lazy_pattern
+
 # Sent once, if nothing was changed.
 MAKE_THE_CHANGE = (
     "You described a change but did not make it. Make it now with the tools, then reply with what you did. "
@@ -25,9 +27,9 @@ _WRITE = r"write|rewrite|convert|translate|format|sort|generate|put|save|store|m
 _POLITE = r"(?:please|kindly|now|then|and|also|ok(?:ay)?|go\s+ahead\s+and|can\s+you|could\s+you|would\s+you|will\s+you|"
 _POLITE += r"can\s+we|let's|let\s+us|i\s+(?:want|need|would\s+like|'d\s+like)\s+(?:you\s+)?to|you\s+(?:should|must))"
 _START = rf"(?:^|[.!?;:,\n]\s*|\b(?:and|then|to)\s+)(?:{_POLITE}[,\s]+)*"
-_ASKS_CHANGE = re.compile(rf"(?i){_START}(?:{_CHANGE})\b")
-_ASKS_WRITING = re.compile(rf"(?i){_START}(?:{_WRITE})\b[^\n]*?{_FILE}")
-_ASKS_TO_READ = re.compile(
+_ASKS_CHANGE = lazy_pattern(rf"(?i){_START}(?:{_CHANGE})\b")
+_ASKS_WRITING = lazy_pattern(rf"(?i){_START}(?:{_WRITE})\b[^\n]*?{_FILE}")
+_ASKS_TO_READ = lazy_pattern(
     r"(?i)^\W*(?:please\s+)?(?:how|what|what's|why|where|when|which|who|whose|is|are|was|were|does|do|did|has|have|should"
     r"|would\s+it|may|might|am)\b"
     r"|\b(?:explain|describe|review|critique|assess|evaluate|suggest|propose|recommend|advise|outline|summari[sz]e|"
@@ -39,7 +41,7 @@ _ACTION = (
     r"(?:add|change|rename|replace|remove|delete|import|edit|modify|update|insert|move|use|set|wrap|call|create|define|"
     r"install|correct|fix|put|append|rewrite|convert|declare|initiali[sz]e|return|run|make|implement|refactor|extract)"
 )
-_DESCRIBES = re.compile(
+_DESCRIBES = lazy_pattern(
     rf"(?i)\byou(?:\s+will|'ll|\s+would|\s+just|\s+simply|\s+only)*\s+"
     rf"(?:need\s+to|should|can|could|must|have\s+to|may\s+want\s+to|might\s+want\s+to)\s+(?:\w+ly\s+|just\s+|first\s+)?{_ACTION}\b"
     rf"|\bI(?:\s+would|'d)\s+(?:\w+ly\s+)?{_ACTION}\b"
@@ -49,18 +51,18 @@ _DESCRIBES = re.compile(
     r"(?:line\s+\d+|to|with|at\s+the\s+top)\b)"
     r"|\bshould\s+be\s+(?:changed|replaced|renamed|removed|added|updated)\b"
 )
-_SHOWS_CODE = re.compile(
+_SHOWS_CODE = lazy_pattern(
     r"(?i)\bhere(?:'s|\s+is|\s+are)\s+(?:the|a|an|your|my|how)\b[^\n]*?"
     r"\b(?:code|file|function|script|version|implementation|class|method|program|tests?|fix|change|snippet|you\s+can)\b"
     r"|\b(?:corrected|updated|fixed|modified|refactored|revised)\s+(?:code|file|function|script|version|class|method)\b"
 )
-_DONE = re.compile(
+_DONE = lazy_pattern(
     r"(?i)\bI(?:'ve|\s+have)?\s+(?:now\s+|already\s+|also\s+|just\s+)?(?:added|changed|renamed|replaced|removed|deleted|"
     r"fixed|updated|edited|modified|created|wrote|written|moved|corrected|implemented|inserted|set|made|converted)\b"
     r"|^\W*(?:done|fixed|renamed|changed|added|removed|updated|created|replaced)\b"
     r"|\b(?:has|have)\s+been\s+\w+(?:ed|en|t)\b|\bis\s+already\b|\balready\s+(?:\w+ed|correct|does|has)\b"
 )
-_CANNOT = re.compile(
+_CANNOT = lazy_pattern(
     r"(?i)\b(?:I\s+(?:cannot|can't|could\s+not|couldn't|was\s+not\s+able|wasn't\s+able|am\s+(?:not\s+able|unable))|"
     r"(?:was|were|is)\s+(?:denied|blocked|refused|not\s+(?:allowed|approved))|permission\s+denied|"
     r"no\s+changes?\s+(?:is|are|was|were)?\s*(?:needed|necessary|required)|nothing\s+to\s+(?:change|fix|do)|"

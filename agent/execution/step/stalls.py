@@ -1,12 +1,12 @@
 """Notices a step that makes no progress, and the line with which a step says that its plan no longer fits."""
 
 import json
-import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 
 from agent.vocabulary.status import StepStatus
 from agent.vocabulary.step import CallFact
+from tooling.contract.lazy_pattern import lazy_pattern
 
 MAX_FAILED_TURNS = 3
 _REFUSED = frozenset({"blocked", "denied", "deferred"})
@@ -75,7 +75,7 @@ def _fingerprint(fact: CallFact) -> str:
     return f"{call} {fact.status} {fact.exit_code} {fact.output_len} {fact.output_preview}"
 
 
-_SURPRISE_LINE = re.compile(r"^[\s>*_`#-]*SURPRISE:[*_`]*\s*(?P<why>.*?)[\s*_`]*$")
+_SURPRISE_LINE = lazy_pattern(r"^[\s>*_`#-]*SURPRISE:[*_`]*\s*(?P<why>.*?)[\s*_`]*$")
 
 
 def split_surprise(answer: str) -> tuple[str, str]:

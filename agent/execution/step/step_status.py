@@ -12,7 +12,6 @@
 A search or comparison that answers with exit code 1, such as `grep` without a match, has not failed.
 """
 
-import shlex
 from collections.abc import Callable, Sequence
 
 from agent.execution.step.stalls import MUTATING
@@ -84,6 +83,8 @@ def _has_failed(fact: CallFact) -> bool:
 
 def _answers_with_1(command: str) -> bool:
     """Whether the exit code 1 of a command line is that of a program which answers with it."""
+    import shlex
+
     lexer = shlex.shlex(command, posix=True, punctuation_chars=True)
     try:
         words = list(lexer)

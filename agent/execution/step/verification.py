@@ -1,6 +1,5 @@
 """Verification of steps by their check commands, and steps that are a single tool call."""
 
-import re
 from dataclasses import replace
 
 from agent.execution.step.context import Conversation
@@ -18,8 +17,8 @@ from agent.vocabulary.step import CHECK_TOOL, Check
 from agent.vocabulary.unfinished import UNKNOWN_CALL, UnfinishedStep
 from tooling.contract.context import ExecCtx
 from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.lazy_pattern import lazy_pattern
 from tooling.contract.result import CallStatus
-from tooling.safety.shell.parse import parse
 
 # How often a failed check is reported to the model for another try.
 MAX_CHECKS = 2
@@ -29,11 +28,11 @@ _REFUSED = frozenset({"denied", "deferred", "blocked"})
 # A check that runs longer before the step is not compared.
 _BEFORE_LIMIT_S = 10.0
 _NOT_RUN = {126: "it is not executable", 127: "a program is missing"}
-_PLACEHOLDER = re.compile(
+_PLACEHOLDER = lazy_pattern(
     r"<[A-Za-z][\w.-]*>|<(?:your|the|name|path|file)\b[^<>|&;]*>|(?<![$\w'\"\\{])\{[A-Za-z_]+\}(?!\w)|\bpath/to\b"
     r"|\b(?:your|my|some)[_-](?:\w+)|\b(?:YOUR|PLACEHOLDER)\w*|…|(?<!\S)\.\.\.(?!\S)"
 )
-_SINGLE_QUOTED = re.compile(r"'[^']*'")
+_SINGLE_QUOTED = lazy_pattern(r"'[^']*'")
 
 
 def why_unusable(command: str) -> str:
@@ -41,6 +40,8 @@ def why_unusable(command: str) -> str:
     # What awk, sed or jq write in braces is no placeholder.
     if found := _PLACEHOLDER.search(_SINGLE_QUOTED.sub("''", command)):
         return f"{found[0]} is a placeholder"
+    from tooling.safety.shell.parse import parse
+
     return "it is not valid shell" if parse(command).has_error else ""
 
 

@@ -1,16 +1,17 @@
 """Strict incremental parser for one HTTP/1.1 response, and the decoder of its body."""
 
-import re
 import zlib
 from collections.abc import Callable
 
+from tooling.contract.lazy_pattern import lazy_pattern
+
 MAX_HEAD_BYTES = 64 * 1024
 _MAX_LINE_BYTES = 8 * 1024
-_STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9]{2})(?: [^\x00-\x08\x0a-\x1f]*)?")
-_HEADER = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*((?:[^\x00-\x08\x0a-\x1f]*[^\x00-\x20])?)[ \t]*")
-_CHUNK_SIZE = re.compile(rb"([0-9a-fA-F]{1,16})[ \t]*(?:;[^\x00-\x08\x0a-\x1f]*)?\r")
-_LENGTH = re.compile(r"[0-9]{1,18}")
-_BLANK_LINE = re.compile(rb"\n\r?\n")
+_STATUS_LINE = lazy_pattern(rb"HTTP/1\.([01]) ([1-5][0-9]{2})(?: [^\x00-\x08\x0a-\x1f]*)?")
+_HEADER = lazy_pattern(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*((?:[^\x00-\x08\x0a-\x1f]*[^\x00-\x20])?)[ \t]*")
+_CHUNK_SIZE = lazy_pattern(rb"([0-9a-fA-F]{1,16})[ \t]*(?:;[^\x00-\x08\x0a-\x1f]*)?\r")
+_LENGTH = lazy_pattern(r"[0-9]{1,18}")
+_BLANK_LINE = lazy_pattern(rb"\n\r?\n")
 # gzip or zlib, told apart by their first bytes.
 _ANY_HEADER = 32 + zlib.MAX_WBITS
 _MAX_STEP_BYTES = 1024 * 1024

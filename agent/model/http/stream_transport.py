@@ -6,7 +6,6 @@ from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from importlib.util import find_spec
 from os import strerror
 from pathlib import Path
 from urllib.parse import SplitResult, unquote, urlsplit
@@ -61,6 +60,8 @@ def create_tls_context(environ: Mapping[str, str]) -> ssl.SSLContext:
     file, folder = find_certificates(environ)
     if not (file or folder):
         # Importing certifi to ask it for the path takes longer than reading the file.
+        from importlib.util import find_spec
+
         spec = find_spec("certifi")
         file = str(Path(spec.origin).with_name("cacert.pem")) if spec and spec.origin else ""
     context = ssl.create_default_context(cafile=file or None, capath=folder or None)

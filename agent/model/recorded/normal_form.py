@@ -3,6 +3,8 @@
 import re
 from collections.abc import Callable, Mapping
 
+from tooling.contract.lazy_pattern import lazy_pattern
+
 _MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*"
 _REPLACEMENTS: tuple[tuple[str, str], ...] = (
     # Where a run takes place: folder, platform, date, programs.
@@ -20,7 +22,7 @@ _REPLACEMENTS: tuple[tuple[str, str], ...] = (
     (r"\b(pid|process)([ =:#]*)\d+\b", r"\1\2<pid>"),
     (r"\b0x[0-9a-fA-F]{6,}\b", "<address>"),
 )
-_PATTERNS = tuple((re.compile(pattern, re.IGNORECASE), replacement) for pattern, replacement in _REPLACEMENTS)
+_PATTERNS = tuple((lazy_pattern(pattern, re.IGNORECASE), replacement) for pattern, replacement in _REPLACEMENTS)
 
 
 def normalize_text(text: str) -> str:

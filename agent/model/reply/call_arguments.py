@@ -5,16 +5,18 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NoReturn
 
+from tooling.contract.lazy_pattern import lazy_pattern
+
 _FORMAT_HINT = 'Send the arguments as one JSON object, for example {"path": "notes.txt"}.'
-_FENCE = re.compile(r"```[\w-]*\s*(.*?)\s*```", re.DOTALL)
-_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
-_STRING_OR_TRAILING_COMMA = re.compile(rf"({_STRING.pattern})|,(?=\s*[}}\]])", re.DOTALL)
-_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
-_PYTHON_ESCAPE = re.compile(r"\\(?:x[0-9a-fA-F]{2}|U[0-9a-fA-F]{8})")
+_FENCE = lazy_pattern(r"```[\w-]*\s*(.*?)\s*```", re.DOTALL)
+_STRING = lazy_pattern(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_STRING_OR_TRAILING_COMMA = lazy_pattern(rf"({_STRING.pattern})|,(?=\s*[}}\]])", re.DOTALL)
+_ESCAPE = lazy_pattern(r"\\(.)", re.DOTALL)
+_PYTHON_ESCAPE = lazy_pattern(r"\\(?:x[0-9a-fA-F]{2}|U[0-9a-fA-F]{8})")
 _JSON_ONLY_ESCAPES = frozenset("bfnrtu")
 _ESCAPES = _JSON_ONLY_ESCAPES | frozenset('"\\/')
-_COMPLETE_END = re.compile(r'(?:["}\]]|\b(?:true|false|null))$')
-_BRACKET_OR_QUOTE = re.compile(r'[{}\[\]"]')
+_COMPLETE_END = lazy_pattern(r'(?:["}\]]|\b(?:true|false|null))$')
+_BRACKET_OR_QUOTE = lazy_pattern(r'[{}\[\]"]')
 # No tool has arguments nested nearly as deep, and everything that masks, stores and shows them is recursive.
 _MAX_DEPTH = 64
 _PAIRS = {"}": "{", "]": "["}

@@ -1,14 +1,12 @@
 """Build one reply from the fragments of a stream."""
 
 import json
+import os
 from dataclasses import field, replace
 from typing import TypeAlias
-from uuid import uuid4
 
 from agent.model.faults import ModelFault
 from agent.model.port import CUT_OFF, CallDelta, CostFunction, ModelReply, ModelRequest, ReasoningDelta, TextDelta
-from agent.model.reply.call_arguments import parse_arguments
-from agent.model.reply.textual_calls import extract_calls
 from agent.model.reply.thinking import ThinkingFilter, split_thinking
 from agent.vocabulary.message import Message, ToolCall
 from agent.vocabulary.usage import Usage
@@ -102,6 +100,8 @@ class ReplyBuilder:
         calls = tuple(self._build_call(parts) for parts in self._calls.values())
         text, thinking = split_thinking("".join(self._text))
         if not calls and self._request.tools:
+            from agent.model.reply.textual_calls import extract_calls
+
             text, calls = extract_calls(text, _tool_names(self._request))
         reasoning = "".join(self._reasoning) + thinking
         if not calls and not text.strip() and not self._can_continue(reasoning):
@@ -132,10 +132,12 @@ class ReplyBuilder:
 
     def _build_call(self, parts: _CallParts) -> ToolCall:
         # Nine letters and digits: the only id format that all providers accept (Mistral accepts no other).
-        id = parts.id or uuid4().hex[:9]
+        id = parts.id or os.urandom(5).hex()[:9]
         text = parts.arguments
         if self.finish_reason == CUT_OFF and not _is_json(text):
             return ToolCall(id=id, name=parts.name, problem=_TRUNCATED)
+        from agent.model.reply.call_arguments import parse_arguments
+
         arguments, problem = parse_arguments(text)
         return ToolCall(id=id, name=parts.name, arguments=arguments, problem=problem if parts.name else _NO_NAME)
 

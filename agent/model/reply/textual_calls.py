@@ -8,8 +8,9 @@ from collections.abc import Collection, Iterator, Mapping
 from agent.model.reply.call_arguments import parse_arguments
 from agent.vocabulary.message import ToolCall
 from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.lazy_pattern import lazy_pattern
 
-_OPENING = re.compile(
+_OPENING = lazy_pattern(
     r"""(?P<tag><(?:tool_call|function_call|tools)>)
       | (?P<function><function=["']?(?P<name>[\w.-]+)["']?>)
       | (?P<mistral>\[TOOL_CALLS\])
@@ -18,22 +19,22 @@ _OPENING = re.compile(
     re.MULTILINE | re.VERBOSE,
 )
 _CALL_LANGUAGES = frozenset({"", "json", "tool_call", "tool_calls", "tool_code", "function_call", "xml"})
-_FENCE_IN_TAG = re.compile(rf"\s*(?:```+(?:{'|'.join(sorted(_CALL_LANGUAGES, reverse=True))})(?![\w-])\s*)?")
-_FENCE_END = re.compile(r"\s*(?:```+|\Z)")
-_NEXT_FENCE = re.compile(r"^[ \t]*```+[ \t]*$", re.MULTILINE)
-_LINE_END = re.compile(r"[ \t]*(?:\n|\Z)")
-_TAG_END = re.compile(r"(?:\s*```+)?\s*</(?:tool_call|function_call|tools)>")
-_FUNCTION_END = re.compile(r"\s*</function>(?:\s*</tool_call>)?")
-_PARAMETER = re.compile(r"<parameter=([\w.-]+)>\n?(.*?)\n?</parameter>", re.DOTALL)
-_MISTRAL_NAME = re.compile(r"\s*([\w.-]+)\s*(?:\[ARGS\])?\s*(?=\{)")
-_HEAD = re.compile(
+_FENCE_IN_TAG = lazy_pattern(rf"\s*(?:```+(?:{'|'.join(sorted(_CALL_LANGUAGES, reverse=True))})(?![\w-])\s*)?")
+_FENCE_END = lazy_pattern(r"\s*(?:```+|\Z)")
+_NEXT_FENCE = lazy_pattern(r"^[ \t]*```+[ \t]*$", re.MULTILINE)
+_LINE_END = lazy_pattern(r"[ \t]*(?:\n|\Z)")
+_TAG_END = lazy_pattern(r"(?:\s*```+)?\s*</(?:tool_call|function_call|tools)>")
+_FUNCTION_END = lazy_pattern(r"\s*</function>(?:\s*</tool_call>)?")
+_PARAMETER = lazy_pattern(r"<parameter=([\w.-]+)>\n?(.*?)\n?</parameter>", re.DOTALL)
+_MISTRAL_NAME = lazy_pattern(r"\s*([\w.-]+)\s*(?:\[ARGS\])?\s*(?=\{)")
+_HEAD = lazy_pattern(
     r"""\s*\{\s*["'](?:name|tool|tool_name)["']\s*:\s*["']([\w.-]+)["']\s*,\s*["'](?:arguments|parameters)["']"""
 )
-_LEFTOVER = re.compile(
+_LEFTOVER = lazy_pattern(
     rf"^[ \t]*```+(?:{'|'.join(sorted(_CALL_LANGUAGES - {''}))})?\s*```+[ \t]*$|</?tool_call>", re.MULTILINE
 )
 # A small model may open and close a block for calls without any call: treated as no text.
-_EMPTY = re.compile(r"\s*<(tools|tool_call|function_call)>\s*</\1>\s*")
+_EMPTY = lazy_pattern(r"\s*<(tools|tool_call|function_call)>\s*</\1>\s*")
 _DECODER = json.JSONDecoder(strict=False)
 
 

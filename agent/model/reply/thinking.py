@@ -8,11 +8,13 @@ of code, ends the reasoning. That is known only when it arrives, so earlier frag
 import re
 from typing import Literal, TypeAlias
 
+from tooling.contract.lazy_pattern import lazy_pattern
+
 TaggedText: TypeAlias = tuple[Literal["text", "reasoning"], str]
 
 _NAMES = ("think", "thinking", "reasoning")
-_LONE_CLOSING = re.compile(rf"^[ \t]*</(?:{'|'.join(_NAMES)})>[ \t]*$", re.MULTILINE)
-_CODE_FENCE = re.compile(r"^[ \t]*```", re.MULTILINE)
+_LONE_CLOSING = lazy_pattern(rf"^[ \t]*</(?:{'|'.join(_NAMES)})>[ \t]*$", re.MULTILINE)
+_CODE_FENCE = lazy_pattern(r"^[ \t]*```", re.MULTILINE)
 
 
 def split_thinking(text: str) -> tuple[str, str]:

@@ -1,7 +1,6 @@
 """Build requests in Anthropic's format: `/v1/messages`."""
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
@@ -10,16 +9,17 @@ from agent.model.port import ModelRequest
 from agent.model.providers import Endpoint
 from agent.vocabulary.message import Message
 from tooling.contract.image import Image
+from tooling.contract.lazy_pattern import lazy_pattern
 
 Block: TypeAlias = dict[str, object]
 
 VERSION = "2023-06-01"
 DEFAULT_MAX_TOKENS = 8192
 # Claude 3, 4, 4.1 and 4.5 take a number of tokens for thinking, a part of those for the reply.
-_OLD_MODELS = re.compile(r"claude-(\w+-)?(3\b|4(-[0-5])?(-\d{6,}|$))")
+_OLD_MODELS = lazy_pattern(r"claude-(\w+-)?(3\b|4(-[0-5])?(-\d{6,}|$))")
 _MIN_THINKING_TOKENS = 1024
 _THINKING_QUARTERS = {"low": 1, "medium": 2, "high": 3}
-_INVALID_ID_CHARS = re.compile(r"[^a-zA-Z0-9_-]")
+_INVALID_ID_CHARS = lazy_pattern(r"[^a-zA-Z0-9_-]")
 _CACHED_TURNS = 2
 _CACHED: Mapping[str, object] = {"cache_control": {"type": "ephemeral"}}
 

@@ -9,9 +9,10 @@ from agent.model.port import ModelRequest
 from agent.model.providers import Endpoint, get_provider
 from agent.vocabulary.message import Message, ToolCall
 from tooling.contract.image import Image
+from tooling.contract.lazy_pattern import lazy_pattern
 
 # These models reject `max_tokens`; most other servers do not know `max_completion_tokens`.
-_THINKING_MODELS = re.compile(r"o\d|gpt-[5-9]|codex-")
+_THINKING_MODELS = lazy_pattern(r"o\d|gpt-[5-9]|codex-")
 _FROM_TOOLS = "The images of the tool results above, in their order:"
 
 

@@ -246,7 +246,7 @@ class Checkpoints:
 
         workspace = self._workspace
         self._code_files = CodeFiles(workspace.roots, workspace.cwd, workspace.hidden)
-        await asyncio.to_thread(self._code_files.remember)
+        await asyncio.to_thread(self._code_files.remember, lambda: self._is_closing)
 
     def _start(self, looking: Coroutine[None, None, None]) -> "asyncio.Task[None]":
         task = asyncio.ensure_future(looking)

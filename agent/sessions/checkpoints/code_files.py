@@ -49,9 +49,9 @@ class CodeFiles:
         self._before: dict[str, _State] = {}
         self.is_complete = True
 
-    def remember(self) -> None:
-        """Note what there is before the first command."""
-        self._before = self._look()
+    def remember(self, is_stopped: Callable[[], bool] = lambda: False) -> None:
+        """Note what there is before the first command; a run that ends without one need not wait for it."""
+        self._before = self._look(is_stopped)
 
     def find_changed(
         self,
@@ -76,11 +76,11 @@ class CodeFiles:
                 found.setdefault(now.shown, now.runner)
         return tuple(RunnableFile(path=path, runs=runner) for path, runner in sorted(found.items()))
 
-    def _look(self) -> dict[str, _State]:
+    def _look(self, is_stopped: Callable[[], bool] = lambda: False) -> dict[str, _State]:
         states: dict[str, _State] = {}
         bytes_left = _MAX_READ_BYTES
         for root in self._roots:
-            walk = _Walk(root, self._hidden)
+            walk = _Walk(root, self._hidden, is_stopped)
             for path, runner, shown in walk.files():
                 state = _read_state(root, path, runner, self._shown(root, shown), bytes_left)
                 if state is not None:
@@ -98,16 +98,17 @@ class CodeFiles:
 class _Walk:
     """Yields the files of a folder that tools run, the upper ones first; the number of entries is limited."""
 
-    def __init__(self, root: Path, hidden: Collection[Path]) -> None:
+    def __init__(self, root: Path, hidden: Collection[Path], is_stopped: Callable[[], bool]) -> None:
         self._root = root
         self._hidden = hidden
+        self._is_stopped = is_stopped
         self._left = _MAX_ENTRIES
         self._pending: deque[tuple[str, bool]] = deque([("", False)])
         self.is_complete = True
 
     def files(self) -> Iterator[tuple[str, str, str]]:
         """Yield paths with who runs them, and the path to report."""
-        while self._pending:
+        while self._pending and not self._is_stopped():
             folder, is_behind_link = self._pending.popleft()
             entries = self._list(folder)
             is_environment = _ENVIRONMENT_MARK in entries

@@ -207,27 +207,32 @@ INSTALLED_PROGRAMS = "the programs of installed packages"
 
 def find_runner(path: str) -> str | None:
     """Return who runs a file, by its path relative to the workspace; None if nobody does unasked."""
-    found = _pattern().search(path)
-    return _runners()[found.lastindex - 1] if found and found.lastindex else None
+    folder, _, name = path.rpartition("/")
+    # Asked for every file of a workspace: most rows are about the name alone, which is compared once.
+    if folder and (found := _patterns()[0].search(path)):
+        return _group_name(found, is_folder=True)
+    return _group_name(found, is_folder=False) if (found := _patterns()[1].fullmatch(name)) else None
+
+
+def _group_name(found: "re.Match[str]", *, is_folder: bool) -> str | None:
+    return _rows(is_folder=is_folder)[found.lastindex - 1][1] if found.lastindex else None
 
 
 @cache
-def _rows() -> tuple[tuple[str, str], ...]:
+def _rows(*, is_folder: bool) -> tuple[tuple[str, str], ...]:
+    """Return the rows about files in certain folders, or those about names."""
     lines = [line.split(None, 1) for line in _TABLE.strip().splitlines()]
-    return tuple((pattern, runner) for pattern, runner in lines)
+    return tuple((pattern, runner) for pattern, runner in lines if ("/" in pattern) == is_folder)
 
 
 @cache
-def _runners() -> tuple[str, ...]:
-    return tuple(runner for _, runner in _rows())
-
-
-@cache
-def _pattern() -> "re.Pattern[str]":
-    """Return all patterns as one; the group that matches is the row."""
+def _patterns() -> "tuple[re.Pattern[str], re.Pattern[str]]":
+    """Return the rows about folders as one pattern, and those about names; the group that matches is the row."""
+    folders, names = (
+        "|".join(f"({_ending(pattern)})" for pattern, _ in _rows(is_folder=is_folder)) for is_folder in (True, False)
+    )
     # Without regard to case, as on a Mac: `makefile` is make's as well.
-    rows = "|".join(f"({_ending(pattern)})" for pattern, _ in _rows())
-    return re.compile(rf"(?:\A|/)(?:{rows})\Z", re.IGNORECASE)
+    return re.compile(rf"(?:\A|/)(?:{folders})\Z", re.IGNORECASE), re.compile(names, re.IGNORECASE)
 
 
 def _ending(pattern: str) -> str:

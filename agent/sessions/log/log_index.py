@@ -1,7 +1,6 @@
 """Reads an event log line by line, parsing only line heads: most readers decode few complete events."""
 
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,10 +10,11 @@ from agent.protocol.events import RunStarted
 from agent.vocabulary.usage import Usage
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import decode
+from tooling.contract.lazy_pattern import lazy_pattern
 from tooling.files.open_regular import open_regular
 
 # The exact form that the codec writes; any other form of the same object is parsed as JSON.
-_HEAD = re.compile(
+_HEAD = lazy_pattern(
     rb'\{"v": 1, "type": "([\w.]+)", "ts": "([^"\\]*)", "seq": (\d+), "session_id": "[^"\\]*", "run_id": "([^"\\]*)"'
     rb'(?:, "step_id": "([^"\\]*)", "attempt")?'
 )

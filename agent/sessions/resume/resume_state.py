@@ -30,12 +30,13 @@ from agent.vocabulary.unfinished import UnfinishedRun, UnfinishedStep
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.image import Image
 from tooling.contract.json_codec import decode, encode
+from tooling.contract.lazy_pattern import lazy_pattern
 
 # Statuses of a step that was stopped from outside; "" means that the log has no end for it.
 _INTERRUPTED = frozenset({"", "cancelled", "timeout"})
-_RESULT_STEP = re.compile(r'^<result step="([^"]+)"', re.MULTILINE)
+_RESULT_STEP = lazy_pattern(r'^<result step="([^"]+)"', re.MULTILINE)
 _PLAN_FIELDS = ("id", "title", "instruction", "depends_on", "writes", "context", "verify")
-_REASON = re.compile(rb'"reason": ("(?:[^"\\]|\\.)*")')
+_REASON = lazy_pattern(rb'"reason": ("(?:[^"\\]|\\.)*")')
 
 
 def run_chain(log: Path, run_id: str) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from agent.sessions.views.run_summary import CallView, StepView, step_view
 from agent.vocabulary.errors import InputError
 from agent.vocabulary.plan import PlanStep
 from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.lazy_pattern import lazy_pattern
 from tooling.files.open_regular import open_fd
 from tooling.finish import output_stem
 from tooling.output import decode_output
@@ -22,7 +23,7 @@ from tooling.output import decode_output
 # More than anybody reads; what is longer is better searched in its file.
 MAX_OUTPUT_BYTES = 4_000_000
 # The notice in a trimmed output. Only the file name is used: the file is in the session's `outputs` folder.
-_TRIM_NOTICE = re.compile(r"^\[\.\.\. .*; full output: (?P<path>.+) \.\.\.\]$", re.MULTILINE)
+_TRIM_NOTICE = lazy_pattern(r"^\[\.\.\. .*; full output: (?P<path>.+) \.\.\.\]$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

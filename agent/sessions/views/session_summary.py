@@ -320,9 +320,12 @@ def _load_summary(folder: SessionFolder, size: int) -> tuple[SessionRecord, bool
     """Return the record in SESSION.json, empty if it does not match the log; and False if the file is invalid."""
     empty = SessionRecord(id=folder.id)
     try:
-        record = read_summary(folder) or empty
+        record = read_summary(folder)
     except ValueError:
         return empty, False
+    if record is None:
+        # What is there and cannot be read, such as a pipe, is not overwritten: `sessions fsck` reports it.
+        return empty, not os.path.lexists(folder.summary)
     fits = record.id == folder.id and 0 < record.log_bytes <= size
     return (record if fits else empty), True
 

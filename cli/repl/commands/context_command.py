@@ -30,6 +30,7 @@ from cli.pages.pages import format_age
 from cli.repl.state import ReplState
 from cli.screen.format import format_count
 from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.lazy_pattern import lazy_pattern
 from tooling.contract.tool import ToolSpec
 from tooling.safety.secrets.redact import Redactor
 
@@ -42,7 +43,7 @@ _TAGS = {
     "file": "attachments",
     "stdin": "attachments",
 }
-_TAGGED = re.compile(rf"<({'|'.join(_TAGS)})\b[^>\n]*>\n.*?\n</\1>", re.DOTALL)
+_TAGGED = lazy_pattern(rf"<({'|'.join(_TAGS)})\b[^>\n]*>\n.*?\n</\1>", re.DOTALL)
 _OUTPUT = "! output"
 _PARTS = (
     *(

@@ -1,7 +1,6 @@
 """Approvals and questions as cards: shown one at a time, answerable only after they were visible for a moment."""
 
 import asyncio
-import re
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -14,13 +13,14 @@ from cli.run.terminal_approvals import parse_choice, request_id
 from cli.screen.cards import EDITABLE_TOOLS, CardRenderer, InputRequest, can_store_rule, join_keys, rule_text
 from cli.screen.colors import Paint, clip_line, wrap
 from tooling.contract.action import Scope
+from tooling.contract.lazy_pattern import lazy_pattern
 
 # Longer than the pause between two keystrokes of a user who is typing.
 MIN_SEEN_S = 0.4
 FOCUS_HINT = "press Tab to answer"
 QUESTION_HINT = "type a number or your own answer"
 DENY_HINT = "[n] no"
-_KEY = re.compile(r"\[\w\]")
+_KEY = lazy_pattern(r"\[\w\]")
 _SCOPES: dict[str, Scope] = {"y": "once", "r": "run", "p": "project", "a": "always"}
 
 

@@ -1,7 +1,6 @@
 """Terminal output: atomic frames for prompt-toolkit, and the reset after other programs."""
 
 import os
-import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -11,6 +10,7 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 
 from cli.screen.ascii_fallback import to_ascii
 from cli.screen.live_lines import ERASE_DOWN
+from tooling.contract.lazy_pattern import lazy_pattern
 
 _BEGIN_SYNC, _END_SYNC = "\x1b[?2026h", "\x1b[?2026l"
 _MIN_SIZE = Size(rows=2, columns=10)
@@ -74,7 +74,7 @@ class FrameOutput(Vt100_Output):
 
 
 _TAIL_BYTES = 100_000
-_SCREEN_SWITCH = re.compile(rb"\x1b\[\?(1049|1047|47)([hl])")
+_SCREEN_SWITCH = lazy_pattern(rb"\x1b\[\?(1049|1047|47)([hl])")
 _MAX_SEQUENCE = len(b"\x1b[?1049h")
 
 # Default colors, charset, cursor, wrapping, keypad, mouse and focus modes; full scroll region; column 0.

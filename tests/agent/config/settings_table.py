@@ -4,7 +4,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from agent.config.settings import ModelSettings, ProfileSettings, Settings
-from agent.config.values import KeyPath, find_setting, setting_specs, type_name
+from agent.config.values import KeyPath, find_setting, setting_names, type_name
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "configuration.md"
 BEGIN, END = "<!-- settings: begin -->", "<!-- settings: end -->"
@@ -12,9 +12,9 @@ BEGIN, END = "<!-- settings: begin -->", "<!-- settings: end -->"
 
 def table() -> str:
     """Return the table of all settings as Markdown."""
-    rows = [_row(Settings, (name,)) for name in setting_specs()]
-    rows += [_row(ModelSettings, ("models", "NAME", name)) for name in setting_specs(ModelSettings)]
-    rows += [_row(ProfileSettings, ("step_profiles", "NAME", name)) for name in setting_specs(ProfileSettings)]
+    rows = [_row(Settings, (name,)) for name in setting_names()]
+    rows += [_row(ModelSettings, ("models", "NAME", name)) for name in setting_names(ModelSettings)]
+    rows += [_row(ProfileSettings, ("step_profiles", "NAME", name)) for name in setting_names(ProfileSettings)]
     return "\n".join(("| setting | type | default | meaning |", "|---|---|---|---|", *rows))
 
 

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from cli.messages.translate import SHIPPED
+from cli.messages.translate import SHIPPED, STORED_WIDTHS, stored_help
 from cli.messages.translator import Translator
 from tests.cli.messages import catalog
+from tests.cli.messages.stored_help import render_help
 from tests.cli.terminal_user import User
 
 _NAMES = re.compile(r"\{\w+\}")
@@ -73,3 +74,12 @@ def test_a_language_nobody_wrote_is_said_and_the_message_is_shown(user: User) ->
     ended = user.agent("run", "", AGENT_LANGUAGE="xx")
     assert "there are no messages in 'xx'" in ended.stderr
     assert "error: the task is empty" in ended.stderr
+
+
+@pytest.mark.parametrize("width", STORED_WIDTHS)
+def test_the_stored_help_is_what_typer_renders(width: int) -> None:
+    assert stored_help(width) == render_help(width), "run `python -m tests.cli.messages.stored_help`"
+
+
+def test_only_the_usual_widths_are_stored() -> None:
+    assert (stored_help(79), stored_help(200)) == ("", stored_help(100))

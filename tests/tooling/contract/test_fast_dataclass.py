@@ -2,8 +2,10 @@
 
 import copy
 import dataclasses
+import inspect
 import pickle
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import ClassVar
 
 import pytest
@@ -116,3 +118,62 @@ def test_instances_can_be_copied_and_pickled() -> None:
     point = Point(x=1, names={"a": 1}, note="kept")
     for clone in (copy.copy(point), copy.deepcopy(point), pickle.loads(pickle.dumps(point))):
         assert (clone, clone.note, clone.names) == (point, "kept", {"a": 1})
+
+
+@dataclass(slots=True)
+class Mutable:
+    """A dataclass that can be changed, with positional arguments."""
+
+    x: int
+    items: list[int] = dataclasses.field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Ticket:
+    """A dataclass whose instances are all different."""
+
+    number: int
+
+
+def test_a_class_that_can_be_changed_takes_positional_arguments_and_has_no_hash() -> None:
+    mutable = Mutable(1)
+    mutable.x = 2
+    assert mutable == Mutable(2, [])
+    assert (Mutable.__match_args__, Point.__match_args__) == (("x", "items"), ())
+    match mutable:
+        case Mutable(x, items):
+            assert (x, items) == (2, [])
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(mutable)
+    with pytest.raises(AttributeError):
+        mutable.other = 1  # type: ignore[attr-defined]
+
+
+def test_without_equality_an_instance_equals_only_itself() -> None:
+    first, second = Ticket(number=1), Ticket(number=1)
+    assert len({first, second, first}) == 2
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        first.number = 2  # type: ignore[misc]
+
+
+def test_the_parameters_are_those_of_the_standard_library() -> None:
+    shown = [
+        [(one.name, one.kind, one.default) for one in inspect.signature(kind).parameters.values()]
+        for kind in (Fast, Standard)
+    ]
+    assert shown[0] == shown[1]
+
+
+def test_threads_that_use_a_class_for_the_first_time_together_agree_on_its_fields() -> None:
+    for _ in range(50):
+
+        @dataclass(slots=True, kw_only=True)
+        class Fresh:
+            """Used by two threads at once."""
+
+            x: int
+            names: list[str] = dataclasses.field(default_factory=list)
+
+        with ThreadPoolExecutor(4) as pool:
+            made = list(pool.map(lambda x: Fresh(x=x), range(4)))
+        assert [(one.x, one.names) for one in made] == [(x, []) for x in range(4)]

@@ -64,3 +64,16 @@ def test_what_version_0_1_left_behind_is_removed_after_a_week(folder: Path, monk
     later = time.time() + 8 * 86_400
     monkeypatch.setattr("tooling.files.temp_dir.time.time", lambda: later)
     assert [path.name for path in stale_dirs()] == ["windlass-bait-1", "windlass-box-2"]
+
+
+def test_a_process_without_free_descriptors_fails_instead_of_trying_forever(folder: Path) -> None:
+    code = (
+        "import resource, tempfile; from tooling.files.temp_dir import TempDir; tempfile.gettempdir(); "
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3)); TempDir()"
+    )
+    environ = {"TMPDIR": str(folder), "PYTHONPATH": ":".join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environ, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert "Too many open files" in done.stderr
+    assert list(folder.iterdir()) == []

@@ -5,19 +5,20 @@ import binascii
 import re
 from collections.abc import Callable, Iterable, Iterator
 
+from tooling.contract.lazy_pattern import lazy_pattern
 from tooling.contract.secrets import Span
 
 # `base64` wraps its output; a value may go across the end of a line.
-_BASE64_BLOCK = re.compile(r"(?:^[ \t]*[A-Za-z0-9+/]{32,}[ \t]*\r?\n)+[ \t]*[A-Za-z0-9+/]*={0,2}", re.MULTILINE)
+_BASE64_BLOCK = lazy_pattern(r"(?:^[ \t]*[A-Za-z0-9+/]{32,}[ \t]*\r?\n)+[ \t]*[A-Za-z0-9+/]*={0,2}", re.MULTILINE)
 # An offset, then groups of hexadecimal digits, then possibly the characters themselves.
 _HEX_LINE = r"[ \t]*[0-9a-fA-F]{5,8}:?[ \t]+(?:[0-9a-fA-F]{2,8}[ \t]{1,3})*[0-9a-fA-F]{2,8}(?![0-9a-fA-F])[^\n]*"
-_HEX_BLOCK = re.compile(rf"^{_HEX_LINE}(?:\n{_HEX_LINE})*", re.MULTILINE)
-_HEX_COLUMNS = re.compile(
+_HEX_BLOCK = lazy_pattern(rf"^{_HEX_LINE}(?:\n{_HEX_LINE})*", re.MULTILINE)
+_HEX_COLUMNS = lazy_pattern(
     r"^[ \t]*[0-9a-fA-F]{5,8}:?[ \t]+((?:[0-9a-fA-F]{2,8}[ \t]{1,3})*[0-9a-fA-F]{2,8})", re.MULTILINE
 )
 # `xxd -p` wraps plain digits.
-_PLAIN_HEX_BLOCK = re.compile(r"(?:^[0-9a-fA-F]{32,}\r?\n)+[0-9a-fA-F]*", re.MULTILINE)
-_SPACE = re.compile(r"\s+")
+_PLAIN_HEX_BLOCK = lazy_pattern(r"(?:^[0-9a-fA-F]{32,}\r?\n)+[0-9a-fA-F]*", re.MULTILINE)
+_SPACE = lazy_pattern(r"\s+")
 _MAX_BLOCK = 4_000_000
 
 

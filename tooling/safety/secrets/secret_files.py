@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tooling.contract.interceptor import Interceptor, PendingCall
+from tooling.contract.lazy_pattern import lazy_pattern
 from tooling.contract.result import ToolResult
 from tooling.files.sensitive_files import is_sensitive_file
 from tooling.safety.secrets.dumps import find_dumped
@@ -23,19 +24,19 @@ _MAX_FILES = 200
 _MAX_FILE_BYTES = 256_000
 _MAX_VALUES = 500
 _MAX_DUMP_CHARS = 2_000_000
-_SECRET_KEY = re.compile(
+_SECRET_KEY = lazy_pattern(
     r"key|token|secret|passw|pwd|passphrase|credential|auth|private|signature|salt|dsn|webhook|cookie|session|\bpass\b|_pass",
     re.IGNORECASE,
 )
-_ASSIGNMENT = re.compile(
+_ASSIGNMENT = lazy_pattern(
     r"""^\s*(?:export\s+)?["']?([\w.:/-]+?)["']?\s*(?:=|:\s)\s*(?:"([^"\n]*)"|'([^'\n]*)'|([^\s#"'][^\n]*))"""
 )
-_JSON_PAIR = re.compile(r'"([\w.-]+)"\s*:\s*"((?:[^"\\\n]|\\.)*)"')
-_WORD_PAIR = re.compile(r"\b(password|passwd|account|secret|token)\s+(\S+)", re.IGNORECASE)
-_URL_PASSWORD = re.compile(r"://[^/\s:@]*:([^/\s@]+)@")
-_KEY_LINE = re.compile(r"^[A-Za-z0-9+/]{40,}={0,2}$")
-_TOKEN = re.compile(r"[A-Za-z0-9_+/=.-]{20,}")
-_KINDS = (re.compile(r"[a-z]"), re.compile(r"[A-Z]"), re.compile(r"\d"), re.compile(r"[^A-Za-z\d]"))
+_JSON_PAIR = lazy_pattern(r'"([\w.-]+)"\s*:\s*"((?:[^"\\\n]|\\.)*)"')
+_WORD_PAIR = lazy_pattern(r"\b(password|passwd|account|secret|token)\s+(\S+)", re.IGNORECASE)
+_URL_PASSWORD = lazy_pattern(r"://[^/\s:@]*:([^/\s@]+)@")
+_KEY_LINE = lazy_pattern(r"^[A-Za-z0-9+/]{40,}={0,2}$")
+_TOKEN = lazy_pattern(r"[A-Za-z0-9_+/=.-]{20,}")
+_KINDS = (lazy_pattern(r"[a-z]"), lazy_pattern(r"[A-Z]"), lazy_pattern(r"\d"), lazy_pattern(r"[^A-Za-z\d]"))
 _MIN_LENGTH = 8
 _COLONS = frozenset({".pgpass", ".htpasswd"})
 

@@ -4,6 +4,7 @@ import re
 from dataclasses import field
 
 from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.lazy_pattern import lazy_pattern
 from tooling.safety.shell.command import FORK_BOMB_REASON, REVERSE_SHELL_REASON, UNKNOWN, Code, program_name
 from tooling.safety.shell.parse import FORK_BOMB
 from tooling.safety.shell.tables.code_patterns import (
@@ -17,31 +18,31 @@ from tooling.safety.shell.tables.code_patterns import (
     UNCLEAR_COMMAND_REASON,
 )
 
-_STRING = re.compile(
+_STRING = lazy_pattern(
     r"'''(.*?)'''|\"\"\"(.*?)\"\"\"|'((?:\\.|[^'\\\n])*)'|\"((?:\\.|[^\"\\\n])*)\"|`((?:\\.|[^`\\])*)`", re.DOTALL
 )
-_OUTSIDE = re.compile(
+_OUTSIDE = lazy_pattern(
     r"(?:~\w*(?:/|$)|/(?:etc|root|home|proc|sys|boot|var|dev|run|srv|mnt|media|Users|private)(?:/|$)|\.\./|\.\.$)"
 )
-_SENSITIVE = re.compile(
+_SENSITIVE = lazy_pattern(
     r"\.env\b|id_(?:rsa|dsa|ecdsa|ed25519)|\.(?:pem|key|p12|pfx|netrc|npmrc|pypirc)$|credentials|secrets?\.",
     re.IGNORECASE,
 )
-_DYNAMIC = re.compile(
+_DYNAMIC = lazy_pattern(
     r"[+%]|\bjoin\b|\bdecode\b|\bformat\b|\bchr\b|\bfromCharCode\b|\bpack\b|\breverse|\[::-1\]|\.\s*\$"
 )
-_FORMATTED = re.compile(r"\$?\{[^{}]*\}|#\{[^{}]*\}")
-_IMPORTED = re.compile(r"\bfrom\s+(?:subprocess|os|pty)\s+import\s+\(?([\w, ]+)")
-_ALIASED = re.compile(r"\bimport\s+(?:subprocess|os)\s+as\s+(\w+)")
-_SED_S = re.compile(r"s([^\w\s\\])(?:\\.|(?!\1).)*\1(?:\\.|(?!\1).)*\1([a-zA-Z0-9]*)[ \t]*([^\s;}]*)", re.DOTALL)
-_SED_Y = re.compile(r"y([^\w\s\\])(?:\\.|(?!\1).)*\1(?:\\.|(?!\1).)*\1", re.DOTALL)
-_SED_ADDRESS = re.compile(r"\\?([/|,#%])(?:\\.|(?!\1).)*\1[IM]*", re.DOTALL)
-_SED_TEXT = re.compile(r"(?:^|(?<=[;{}\s\d$!,]))[aic](?:\\\s*|\s+)[^\n]*")
-_SED_RUNS = re.compile(r"(?:^|[;{}\s\d$!,])e(?:\s+([^\n]*)|$|(?=[;}]))")
-_SED_FILES = re.compile(r"(?:^|[;{}\s\d$!,/])[wWrR]\s+([^\s;}]+)")
-_EDITED_FILES = re.compile(r"(?:^|[\n|:])\s*[\d,$.%]*(?:[erwf]|edit|read|write|split|source)!?\s+([/~.][^\s|]*)")
+_FORMATTED = lazy_pattern(r"\$?\{[^{}]*\}|#\{[^{}]*\}")
+_IMPORTED = lazy_pattern(r"\bfrom\s+(?:subprocess|os|pty)\s+import\s+\(?([\w, ]+)")
+_ALIASED = lazy_pattern(r"\bimport\s+(?:subprocess|os)\s+as\s+(\w+)")
+_SED_S = lazy_pattern(r"s([^\w\s\\])(?:\\.|(?!\1).)*\1(?:\\.|(?!\1).)*\1([a-zA-Z0-9]*)[ \t]*([^\s;}]*)", re.DOTALL)
+_SED_Y = lazy_pattern(r"y([^\w\s\\])(?:\\.|(?!\1).)*\1(?:\\.|(?!\1).)*\1", re.DOTALL)
+_SED_ADDRESS = lazy_pattern(r"\\?([/|,#%])(?:\\.|(?!\1).)*\1[IM]*", re.DOTALL)
+_SED_TEXT = lazy_pattern(r"(?:^|(?<=[;{}\s\d$!,]))[aic](?:\\\s*|\s+)[^\n]*")
+_SED_RUNS = lazy_pattern(r"(?:^|[;{}\s\d$!,])e(?:\s+([^\n]*)|$|(?=[;}]))")
+_SED_FILES = lazy_pattern(r"(?:^|[;{}\s\d$!,/])[wWrR]\s+([^\s;}]+)")
+_EDITED_FILES = lazy_pattern(r"(?:^|[\n|:])\s*[\d,$.%]*(?:[erwf]|edit|read|write|split|source)!?\s+([/~.][^\s|]*)")
 # A file that a call opens by an absolute path.
-_OPENED = re.compile(
+_OPENED = lazy_pattern(
     r"(?:open|fopen|readFile|writeFile|appendFile|createReadStream|createWriteStream|readFileSync|writeFileSync|readfile"
     r"|appendFileSync|copyFileSync|file_get_contents|file_put_contents|Path|File\.(?:read|write|open|readlines|binread)"
     r"|ZipFile|listdir|scandir|readdirSync|readdir|copyfile|copy|copytree|move|rename|symlink|chmod|chown)\s*\(?\s*[rbf]?['\"](/[^'\"\s]+)"

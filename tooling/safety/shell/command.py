@@ -1,18 +1,18 @@
 """A simple command with its words, redirections and folder, the code it runs, and findings about it."""
 
 import os.path
-import re
 from dataclasses import field
 from functools import lru_cache
 
 from tooling.contract.action import Decision
 from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.lazy_pattern import lazy_pattern
 
 # Unicode noncharacters mark text that is only known at run time; the judge flags them in the user's own text.
 UNKNOWN = "\ufdd0"
 HIDDEN = "\ufdd1"
-_UNKNOWN_MARKS = re.compile(f"[{UNKNOWN}{HIDDEN}]")
-_NEEDS_NO_QUOTES = re.compile(r"[\w@%+=:,./~^*?\[\]{}…!-]+")
+_UNKNOWN_MARKS = lazy_pattern(f"[{UNKNOWN}{HIDDEN}]")
+_NEEDS_NO_QUOTES = lazy_pattern(r"[\w@%+=:,./~^*?\[\]{}…!-]+")
 
 # The fixed search path of commands: a program in one of these folders is the one that its bare name means.
 STANDARD_FOLDERS = frozenset(("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"))

@@ -5,12 +5,13 @@ import binascii
 import re
 from pathlib import PurePath
 
+from tooling.contract.lazy_pattern import lazy_pattern
 from tooling.safety.shell.command import HIDDEN, UNKNOWN, is_unknown, program_name
 from tooling.safety.shell.expand import decode_ansi_c
 from tooling.safety.shell.programs import find_result_patterns
 
 # Version managers print settings for the calling shell, all of it generated locally.
-_SHELL_HOOKS = re.compile(
+_SHELL_HOOKS = lazy_pattern(
     r"(?:pyenv|rbenv|nodenv|jenv|goenv) (?:init|virtualenv-init)|direnv (?:hook|export)|opam env|fnm env"
     r"|mise (?:activate|env)|(?:conda|mamba|micromamba) shell\S*|brew shellenv|dircolors|starship init|zoxide init"
     r"|luarocks path|poetry env"
@@ -34,17 +35,17 @@ _PREDICTABLE_PROGRAMS = frozenset(
         "poetry",
     }
 )
-_ECHO_OPTION = re.compile(r"-[neE]+")
-_FORMAT = re.compile(r"%(?:%|-?\d*s|b|q|d)")
+_ECHO_OPTION = lazy_pattern(r"-[neE]+")
+_FORMAT = lazy_pattern(r"%(?:%|-?\d*s|b|q|d)")
 _FIND_ACTIONS = frozenset({"-exec", "-execdir", "-ok", "-okdir", "-delete", "-printf", "-fprint", "-fprintf", "-quit"})
 _MAX_ROUNDS = 1000
-_TR_RANGE = re.compile(r"(.)-(.)")
+_TR_RANGE = lazy_pattern(r"(.)-(.)")
 # Programs that transform text; decoding a known text suggests that it was meant to be hidden.
 _DECODERS = frozenset({"base64", "base32", "basenc", "xxd", "uudecode", "openssl", "gpg", "rev", "tr", "sed", "awk"})
 _DECODE_OPTIONS = frozenset({"-d", "-D", "-di", "--decode", "-r", "-rp", "-p", "enc"})
 
 
-_CODED = re.compile(r"\\(?:x[0-9a-fA-F]|0?[1-7][0-7]|u[0-9a-fA-F])")
+_CODED = lazy_pattern(r"\\(?:x[0-9a-fA-F]|0?[1-7][0-7]|u[0-9a-fA-F])")
 
 
 class Output:

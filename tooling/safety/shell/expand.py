@@ -4,13 +4,15 @@ import fnmatch
 import re
 from itertools import product
 
-_ANSI = re.compile(
+from tooling.contract.lazy_pattern import lazy_pattern
+
+_ANSI = lazy_pattern(
     r"\\(?:x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{1,4})|U([0-9A-Fa-f]{1,8})|([0-7]{1,3})|c(.)|(.))", re.DOTALL
 )
 _NAMED = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "v": "\v"}
-_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
-_ESCAPED_IN_QUOTES = re.compile(r'\\([$`"\\\n])')
-_RANGE = re.compile(r"(-?\d{1,6}|[A-Za-z])\.\.(-?\d{1,6}|[A-Za-z])(?:\.\.-?\d{1,3})?")
+_ESCAPED = lazy_pattern(r"\\(.)", re.DOTALL)
+_ESCAPED_IN_QUOTES = lazy_pattern(r'\\([$`"\\\n])')
+_RANGE = lazy_pattern(r"(-?\d{1,6}|[A-Za-z])\.\.(-?\d{1,6}|[A-Za-z])(?:\.\.-?\d{1,3})?")
 MAX_FIELDS = 2000
 
 

@@ -1,11 +1,11 @@
 """Follow a command: apply its effects to the shell state, route its output, and read the code it runs."""
 
 import json
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TypeAlias
 
+from tooling.contract.lazy_pattern import lazy_pattern
 from tooling.safety.shell.command import (
     UNKNOWN,
     Code,
@@ -49,7 +49,7 @@ _DECODED_CODE_REASON = "it runs text that it decodes first"
 _UNSEEN_FILE_REASON = "it runs a file that it has just written, with unknown content"
 _UNSEEN_TEXT_REASON = "it runs text that is only known at run time"
 _UNSEEN_SHELL_REASON = "it starts a shell that reads its commands at run time"
-_BRACKETED = re.compile(r"\[([^\]!^])\]")
+_BRACKETED = lazy_pattern(r"\[([^\]!^])\]")
 _TOO_MANY_COMMANDS_REASON = "it runs more commands than can be judged"
 _TOO_MANY_WRAPPERS_REASON = "it is wrapped too deeply to be judged"
 

@@ -4,20 +4,22 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
+from tooling.contract.lazy_pattern import lazy_pattern
+
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
 
 # The scanner passes these characters to C's ctype functions, which read out of bounds and may crash the process.
-_CRASHING = re.compile(r"(\$|-[A-Za-z]*|\?|\{\d*(?:\.\.\d*)?)[^\x00-\xff]")
-_GLUED_HASH = re.compile(r"(?<=[^\s;&|(])#")
-_BLANKS = re.compile(rb"(?:\s|\\\n)*")
+_CRASHING = lazy_pattern(r"(\$|-[A-Za-z]*|\?|\{\d*(?:\.\.\d*)?)[^\x00-\xff]")
+_GLUED_HASH = lazy_pattern(r"(?<=[^\s;&|(])#")
+_BLANKS = lazy_pattern(rb"(?:\s|\\\n)*")
 # Matched on the text, so that a fork bomb is found even where the grammar does not see a function.
-FORK_BOMB = re.compile(r"(?<!\w)(\w{1,40}|:)\s{0,4}\(\s{0,4}\)\s{0,4}\{[^}]{0,80}?\1\s{0,4}\|\s{0,4}\1\s{0,4}&")
+FORK_BOMB = lazy_pattern(r"(?<!\w)(\w{1,40}|:)\s{0,4}\(\s{0,4}\)\s{0,4}\{[^}]{0,80}?\1\s{0,4}\|\s{0,4}\1\s{0,4}&")
 # The parser takes quadratic time on some broken texts, such as a thousand pipes that lead nowhere.
 _MAX_OPERATORS = 4000
 _MAX_TEXT_LENGTH = 1_000_000
-_OPERATORS = re.compile(r"[|&;(){}<>`$\n]")
-_PLAIN_HEREDOC = re.compile(r"[^'\"#`\\\n]*<<-?[ \t]*(['\"]?)(\w+)\1[^'\"#`\\\n<]*\n", re.ASCII)
+_OPERATORS = lazy_pattern(r"[|&;(){}<>`$\n]")
+_PLAIN_HEREDOC = lazy_pattern(r"[^'\"#`\\\n]*<<-?[ \t]*(['\"]?)(\w+)\1[^'\"#`\\\n<]*\n", re.ASCII)
 _QUOTED = frozenset({"string", "raw_string", "ansi_c_string", "translated_string", "heredoc_body", "comment"})
 
 
@@ -113,7 +115,7 @@ def _parser() -> "Parser":
     return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
 
 
-_DELIMITER = re.compile(r"\\?([\w.-]+)|([\"'])([\w. -]+)\2", re.ASCII)
+_DELIMITER = lazy_pattern(r"\\?([\w.-]+)|([\"'])([\w. -]+)\2", re.ASCII)
 REDIRECT_NODES = frozenset({"file_redirect", "herestring_redirect", "heredoc_redirect"})
 CONDITIONAL_NODES = frozenset({"if_statement", "elif_clause", "else_clause", "case_statement", "case_item"})
 WORD_NODES = frozenset(

@@ -8,25 +8,27 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from tooling.contract.lazy_pattern import lazy_pattern
+
 if TYPE_CHECKING:
     from tree_sitter import Node
 
 # The shell never runs text in these.
 _LITERAL = frozenset({"raw_string", "ansi_c_string", "comment"})
 _SUBSTITUTIONS = frozenset({"command_substitution", "process_substitution", "arithmetic_expansion"})
-_COMMAND_TOKENS = re.compile(rb"\\.|`|\$\(|[<>]\(", re.DOTALL)
+_COMMAND_TOKENS = lazy_pattern(rb"\\.|`|\$\(|[<>]\(", re.DOTALL)
 _PROCESS_TOKENS = (b"<(", b">(")
 # In these a bare line feed between children would end the command.
 _ON_ONE_LINE = frozenset({"command", "file_redirect", "redirected_statement", "herestring_redirect", "test_command"})
 _WORDS = frozenset({"word", "simple_expansion", "variable_name", "special_variable_name"})
 # The shell expands these, but the reader does not look for commands in them.
 _EXPANDED_HEADS = frozenset({"translated_string", "c_style_for_statement"})
-_SUBSTITUTION_STARTS = re.compile(rb"`|\$\(|[<>]\(")
-_LINE_END = re.compile(rb"(?<!\\)\n")
-_SWALLOWED = re.compile(rb"[;&\n`]|\$\(|[<>]\(")
+_SUBSTITUTION_STARTS = lazy_pattern(rb"`|\$\(|[<>]\(")
+_LINE_END = lazy_pattern(rb"(?<!\\)\n")
+_SWALLOWED = lazy_pattern(rb"[;&\n`]|\$\(|[<>]\(")
 # `test`, `let`, `printf`, `read`, `declare` and arithmetic evaluate subscripts a second time, even quoted ones.
-_SUBSCRIPT = re.compile(rb"\w\[[^\]\n]*(?:\$\(|`)")
-_PROMPT_EXPANSION = re.compile(rb"@P\s*\}")
+_SUBSCRIPT = lazy_pattern(rb"\w\[[^\]\n]*(?:\$\(|`)")
+_PROMPT_EXPANSION = lazy_pattern(rb"@P\s*\}")
 _HIDDEN_COMMAND_REASON = "it may run a command in a place that cannot be parsed reliably"
 _HIDDEN_LINE_REASON = "a line may start where the parser saw none"
 

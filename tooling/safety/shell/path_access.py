@@ -2,11 +2,11 @@
 
 import fnmatch
 import os
-import re
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from tooling.contract.lazy_pattern import lazy_pattern
 from tooling.files.sensitive_files import SENSITIVE_FILES, is_sensitive_file
 from tooling.safety.shell.command import HIDDEN, UNKNOWN, Command, display_word, is_unknown, join_path
 from tooling.safety.shell.programs import METADATA_ONLY, path_words
@@ -31,14 +31,14 @@ _PUBLIC_FILE_NAMES = """
     /sys/fs/cgroup/memory.max /sys/fs/cgroup/cpu.max
 """
 PUBLIC_FILES = frozenset(_PUBLIC_FILE_NAMES.split())
-_GLOB = re.compile(r"[*?\[]")
-_SENSITIVE_GLOB = re.compile(r"[\w.-]{2,}?[*?\[]")
+_GLOB = lazy_pattern(r"[*?\[]")
+_SENSITIVE_GLOB = lazy_pattern(r"[\w.-]{2,}?[*?\[]")
 # If the variable in front of one of these is unset, the path is absolute.
-_AFTER_UNKNOWN = re.compile(
+_AFTER_UNKNOWN = lazy_pattern(
     rf"[{UNKNOWN}{HIDDEN}]/?(?:etc/(?:passwd|shadow|sudoers|ssh|hosts|group)|root/|proc/self|\.ssh/|\.aws/)"
 )
-_TEMPLATE = re.compile(r"\.(?:example|sample|template|dist)$")
-_UPWARD_GLOB = re.compile(r"\.[.?*\[]*[?*\[][^/]*/")
+_TEMPLATE = lazy_pattern(r"\.(?:example|sample|template|dist)$")
+_UPWARD_GLOB = lazy_pattern(r"\.[.?*\[]*[?*\[][^/]*/")
 
 
 def _prefixes(*roots: str) -> tuple[str, ...]:

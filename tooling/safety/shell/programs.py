@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
+from tooling.contract.lazy_pattern import lazy_pattern
 from tooling.safety.shell.command import UNKNOWN, program_name
 
 
@@ -52,9 +53,9 @@ _DESTINATION_OPTIONS = {
 # Words of these that start with two slashes are build targets.
 _BUILD_TOOLS = frozenset({"bazel", "bazelisk", "buck", "buck2", "pants", "plz", "please"})
 _SLASH_OPTIONS = frozenset({"dotnet", "msbuild", "csc", "fsc"})
-_SLASH = re.compile(r"/[A-Za-z]+(?::|$)")
+_SLASH = lazy_pattern(r"/[A-Za-z]+(?::|$)")
 _GREPS = frozenset({"grep", "egrep", "fgrep", "zgrep", "rg", "ggrep", "ag"})
-_GIVES_PATTERN = re.compile(r"-[A-Za-z]*[ef]$|-[ef].|--(?:regexp|file)\b")
+_GIVES_PATTERN = lazy_pattern(r"-[A-Za-z]*[ef]$|-[ef].|--(?:regexp|file)\b")
 # Options of these are no clusters of letters: what follows the first letter is its value, as in `-Isrc/include`.
 _JOINS_VALUES = _word_set(
     "gcc g++ cc c++ clang clang++ cpp ld rustc 7z 7za 7zz swig protoc gfortran nvcc tcc zig ar flex bison"

@@ -1,10 +1,10 @@
 """Read a shell text like the shell: every simple command in order, with its words, folder and input."""
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
+from tooling.contract.lazy_pattern import lazy_pattern
 from tooling.safety.shell.assignments import AssignmentReader
 from tooling.safety.shell.command import FORK_BOMB_REASON, UNKNOWN, Command, block, doubt, too_deep, unparsable
 from tooling.safety.shell.constant_output import Output
@@ -37,12 +37,12 @@ _TOO_MANY_CALLS_REASON = "it calls functions too often to be judged"
 _TOO_LONG_REASON = "it is too long to be judged"
 _TOO_MANY_COMMANDS_REASON = "it expands to more commands than can be judged"
 # Keywords that the grammar takes for programs, and parentheses that it takes for arithmetic.
-_KEYWORDS = re.compile(r"(?<![\w./-])(?:time(?:\s+-p)?|coproc|!)\s+")
-_PARENTHESES = re.compile(r"(?<=\()(?=\()|(?<=\))(?=\))")
+_KEYWORDS = lazy_pattern(r"(?<![\w./-])(?:time(?:\s+-p)?|coproc|!)\s+")
+_PARENTHESES = lazy_pattern(r"(?<=\()(?=\()|(?<=\))(?=\))")
 _LINE_CONTINUATION = "\\\n"
-_ESCAPED_IN_BACKTICKS = re.compile(r"\\([\\`$])")
-_PLAIN_COMMAND = re.compile(rb"[\w@%+:,./ -]+")
-_SKIPPED_OPTIONS = re.compile(rb"\s*-+[\w./-]*\s*")
+_ESCAPED_IN_BACKTICKS = lazy_pattern(r"\\([\\`$])")
+_PLAIN_COMMAND = lazy_pattern(rb"[\w@%+:,./ -]+")
+_SKIPPED_OPTIONS = lazy_pattern(rb"\s*-+[\w./-]*\s*")
 _Task: TypeAlias = "tuple[Node, Context] | Callable[[], None]"
 
 

@@ -6,6 +6,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING
 
 from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.lazy_pattern import lazy_pattern
 from tooling.safety.shell.command import Redirect
 from tooling.safety.shell.parse import has_exact_heredoc_end
 from tooling.safety.shell.state import Scope
@@ -14,8 +15,8 @@ from tooling.safety.shell.words import WordReader, node_text
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_OPERATOR = re.compile(r"(\d+|\{\w+\})?\s*([<>&|]+)")
-_TABS = re.compile(r"^\t+", re.MULTILINE)
+_OPERATOR = lazy_pattern(r"(\d+|\{\w+\})?\s*([<>&|]+)")
+_TABS = lazy_pattern(r"^\t+", re.MULTILINE)
 
 
 @dataclass(slots=True)

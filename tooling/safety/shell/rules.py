@@ -10,21 +10,22 @@ from pathlib import Path
 from tooling.contract.action import Decision
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import DecodeError, decode
+from tooling.contract.lazy_pattern import lazy_pattern
 from tooling.safety.shell.command import Command, display_word, is_unknown
 from tooling.safety.shell.path_access import PathAccess
 
 # `patterns` is next to `tooling` both in a checkout and in an installed wheel.
 PATTERNS_DIR = Path(__file__).resolve().parents[3] / "patterns"
 # A program name at the start of a pattern, and what may follow it.
-_PROGRAM = re.compile(r"((?:[\w+-]|\\[.+])+)(?= |=|\$|$|\(\?[:=!] |\(\?: )")
+_PROGRAM = lazy_pattern(r"((?:[\w+-]|\\[.+])+)(?= |=|\$|$|\(\?[:=!] |\(\?: )")
 _AFTER_PROGRAM = (" ", "=", "$", "(?: ", "(?= ", "(?! ")
-_BLANK = re.compile(r"\s")
-_OPERATOR = re.compile(r"[<>|&]")
-_CROSS_TARGET = re.compile(
+_BLANK = lazy_pattern(r"\s")
+_OPERATOR = lazy_pattern(r"[<>|&]")
+_CROSS_TARGET = lazy_pattern(
     r"(?:[\w]+-)+(?:linux|elf|eabi|mingw32|apple)\w*(?:-\w+)*-(gcc|g\+\+|ld|ar|objdump|strip|nm|clang)|([a-z+]+)-?[\d.]+"
 )
-_FAMILIES = re.compile(r"(clang|cargo|protoc|dart|flutter)-\w")
-_VERSIONED = re.compile(
+_FAMILIES = lazy_pattern(r"(clang|cargo|protoc|dart|flutter)-\w")
+_VERSIONED = lazy_pattern(
     r"(python|pypy|pip|node|ruby|perl|php|lua|gcc|clang|go|exim|frida|stunnel|fusermount)[\d.]+"
     r"|(mkfs|nc|iptables|ip6tables)[.-]\w+"
 )

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tooling.contract.action import Action, Decision, Script, Verdict
 from tooling.contract.context import ExecCtx
+from tooling.contract.lazy_pattern import lazy_pattern
 from tooling.safety.hidden_characters import has_control_characters, has_invisible_characters
 from tooling.safety.shell.command import (
     HIDDEN,
@@ -35,21 +36,21 @@ _FIFO_PROGRAMS = frozenset({"mkfifo", "mknod"})
 RULES_INCOMPLETE_WARNING = "Every command needs approval until this is fixed."
 CONTROL_CHARACTERS_REASON = "the command contains control characters"
 RULES_MISSING_REASON = "the command rules could not be read, so every command needs approval"
-_SECRET_NAME = re.compile(
+_SECRET_NAME = lazy_pattern(
     r"(?:^|_)(?:API_?KEY|KEY|TOKEN|SECRETS?|PASSWORD|PASSWD|PASS|PWD|CREDENTIALS?|AUTH)(?:_|$|\d)", re.IGNORECASE
 )
 _NOT_SECRET = frozenset({"PWD", "OLDPWD", "SSH_AUTH_SOCK"})
-_HOST = re.compile(
+_HOST = lazy_pattern(
     r"(?:https?|ssh|git|ftp|sftp|wss?|rsync)://(?:[^/@\s]*@)?(\[[0-9a-fA-F:]+\]|[\w.-]+)|^[\w.-]+@([\w.-]+):"
 )
 _PATH_MAX = 4096
 _MAX_SCRIPTS = 50
-_SPACE = re.compile(r"\s")
-_DEV_TCP = re.compile(r"/dev/(?:tcp|udp)/([^/]+)/")
+_SPACE = lazy_pattern(r"\s")
+_DEV_TCP = lazy_pattern(r"/dev/(?:tcp|udp)/([^/]+)/")
 _DELETERS = frozenset({"rm", "grm", "unlink", "srm", "rimraf", "del-cli", "trash", "gio-trash"})
 _ALWAYS_RECURSIVE = frozenset({"rimraf", "trash"})
 # Files that builds, tests and package managers create again.
-_BUILD_ARTIFACTS = re.compile(
+_BUILD_ARTIFACTS = lazy_pattern(
     r"(?:build|builds|_build|dist|out|output|outputs|target|bin|obj|node_modules|bower_components|__pycache__|__pypackages__"
     r"|\.venv|venv|\.virtualenv|env|\.tox|\.nox|\.eggs|htmlcov|coverage|\.coverage.*|\.nyc_output|\.next|\.nuxt|\.output"
     r"|\.svelte-kit|\.astro|\.parcel-cache|\.turbo|\.vite|\.angular|\.expo|\.docusaurus|storybook-static|site|_site|public/build"
@@ -63,7 +64,7 @@ _BUILD_ARTIFACTS = re.compile(
     r"|cache|pid|out|test|prof|profraw|coverage|whl|tgz|tar|gz|zip|map|min\.js|aux|toc|bbl|blg|fls|synctex|stackdump|core)"
     r"|.*~|#.*#|(?:build|dist|out|target|tmp|temp|test|coverage)[-_.][\w.-]+|[\w.-]+[-_.](?:build|dist|out|tmp|temp|bak|old|copy|backup|test|demo))"
 )
-_EVERYTHING = re.compile(r"(?:\.|\./\*+|\./\*\*/\*|\./\.\*)/?")
+_EVERYTHING = lazy_pattern(r"(?:\.|\./\*+|\./\*\*/\*|\./\.\*)/?")
 
 
 class ShellJudge:

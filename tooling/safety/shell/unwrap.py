@@ -1,8 +1,8 @@
 """Find the code a command runs besides itself: commands, shell text and program text in its words."""
 
 import fnmatch
-import re
 
+from tooling.contract.lazy_pattern import lazy_pattern
 from tooling.safety.shell.command import UNKNOWN, Code, NestedCode, ShellText, is_unknown, program_name
 from tooling.safety.shell.programs import find_commands
 from tooling.safety.shell.tables.languages import (
@@ -23,11 +23,11 @@ from tooling.safety.shell.tables.wrappers import (
     Wrapper,
 )
 
-ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
-_LOADER = re.compile(r"ld-(?:linux|musl).*\.so.*|ld\.so.*")
-_PYTHON = re.compile(r"(?:python|pypy)[\d.]*[dmtw]*")
+ASSIGNMENT = lazy_pattern(r"[A-Za-z_]\w*\+?=")
+_LOADER = lazy_pattern(r"ld-(?:linux|musl).*\.so.*|ld\.so.*")
+_PYTHON = lazy_pattern(r"(?:python|pypy)[\d.]*[dmtw]*")
 _CLUSTERING_LANGUAGES = frozenset({"python", "perl", "ruby", "php", "lua", "awk", "sed"})
-_JOINED_FLAGS = re.compile(r"-[lnpawWsTtuUcvSi0-9]*[eE]")
+_JOINED_FLAGS = lazy_pattern(r"-[lnpawWsTtuUcvSi0-9]*[eE]")
 _SHELL_VALUES = ("--rcfile", "--init-file", "-O", "+O")
 _GIT_VALUES = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env"})
 _CMAKE = {"rm": ("rm",), "remove": ("rm",), "remove_directory": ("rm", "-r"), "env": ("env",), "time": ("time",)}

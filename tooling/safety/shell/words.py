@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, TypeAlias
 
+from tooling.contract.lazy_pattern import lazy_pattern
 from tooling.safety.shell.command import HIDDEN, UNKNOWN, is_unknown, program_name
 from tooling.safety.shell.expand import (
     MAX_FIELDS,
@@ -38,10 +39,10 @@ _FROM_ENVIRONMENT: dict[str, Values] = {
     "BASH": ("/bin/bash",),
     "TMPDIR": ("/tmp",),
 }
-_PARAMETER = re.compile(r"([#!]?)([A-Za-z_]\w*|[0-9]+|[@*#?$!_-])(?:\[([^\]]*)\])?(.*)", re.DOTALL)
-_OPERATOR = re.compile(r":?[-=+?]|##?|%%?|//?[#%]?|\^\^?|,,?|@|:")
-_SUBSTITUTION_START = re.compile(r"(?<!\\)(?:\\\\)*(?:\$[({]|`)")
-_BACKTICKS = re.compile(r"(?<!\\)`((?:\\.|[^`\\])*)`", re.DOTALL)
+_PARAMETER = lazy_pattern(r"([#!]?)([A-Za-z_]\w*|[0-9]+|[@*#?$!_-])(?:\[([^\]]*)\])?(.*)", re.DOTALL)
+_OPERATOR = lazy_pattern(r":?[-=+?]|##?|%%?|//?[#%]?|\^\^?|,,?|@|:")
+_SUBSTITUTION_START = lazy_pattern(r"(?<!\\)(?:\\\\)*(?:\$[({]|`)")
+_BACKTICKS = lazy_pattern(r"(?<!\\)`((?:\\.|[^`\\])*)`", re.DOTALL)
 _SPECIAL_PARAMETERS = frozenset("#?$!-_0")
 _MAX_LINES = 64
 _TOO_MANY_WORDS_REASON = "it expands to more words than can be judged"

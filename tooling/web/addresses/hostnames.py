@@ -4,15 +4,16 @@ import re
 import unicodedata
 from ipaddress import IPv6Address
 
+from tooling.contract.lazy_pattern import lazy_pattern
 from tooling.web.addresses.public_ranges import parse_ip
 
 MAX_HOST_CHARS = 253
 MAX_LABEL_CHARS = 63
 
-_ASCII_LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?", re.ASCII)
+_ASCII_LABEL = lazy_pattern(r"[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?", re.ASCII)
 # Letters and marks by Unicode category that render as nothing.
-_INVISIBLE = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff]")
-_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII)
+_INVISIBLE = lazy_pattern("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff]")
+_NUMBER = lazy_pattern(r"[0-9]+|0x[0-9a-f]*", re.ASCII)
 
 
 BAD_CHARACTERS = "the host name contains invalid characters"

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
+from tooling.contract.lazy_pattern import lazy_pattern
+
 ContentKind: TypeAlias = Literal["html", "markdown", "text", "json", "feed", "xml", "pdf", "other"]
 
 _SNIFF_BYTES = 2048
@@ -13,7 +15,7 @@ _SNIFF_BYTES = 2048
 _HTML_START = rb"(?:\xef\xbb\xbf)?\s*+(?>(?><!--.*?-->)\s*+)*+<(?:!doctype\s+html|html|head|body|title|script|meta)\b"
 _XML_START = rb"(?:\xef\xbb\xbf)?\s*<\?xml\b"
 _FEED_START = rb"<(?:rss|feed|rdf:RDF)[\s>]"
-_BINARY = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+_BINARY = lazy_pattern(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 _MARKDOWN_NAMES = (".md", ".markdown", ".mdx")
 _GENERIC_TYPES = (
     "",

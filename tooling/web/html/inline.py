@@ -7,6 +7,8 @@ from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit, urlunsplit
 
 from lxml.html import HtmlElement
 
+from tooling.contract.lazy_pattern import lazy_pattern
+
 _TEX = "application/x-tex"
 _PAIRS = {"mfrac": "({})/({})", "msup": "{}^{}", "msub": "{}_{}", "mroot": "root({}, {})"}
 _MAX_DEPTH = 40
@@ -72,7 +74,7 @@ _MARKS: dict[str, Marks] = {
 _CODE = ("code", "kbd", "samp", "tt")
 _SKIPPED_PREFIXES = ("#", "javascript:", "data:", "blob:", "about:", "mailto:", "tel:")
 # Tracking parameters of advertisers and newsletters; the page is the same without them.
-_TRACKING = re.compile(r"(?:utm_|mc_|hsa_).*|gclid|fbclid|msclkid|igshid|srsltid", re.IGNORECASE)
+_TRACKING = lazy_pattern(r"(?:utm_|mc_|hsa_).*|gclid|fbclid|msclkid|igshid|srsltid", re.IGNORECASE)
 _MIN_ALT_WORDS = 3
 
 

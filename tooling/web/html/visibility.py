@@ -5,15 +5,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field
 
 from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.lazy_pattern import lazy_pattern
 
 MAX_STYLE_CHARS = 20_000
 _CSS_COMMENT = r"/\*.*?(?:\*/|\Z)"
 _ESCAPE = r"\\(?:([0-9a-f]{1,6})\s?|(.))"
-_DECLARATION = re.compile(
+_DECLARATION = lazy_pattern(
     r"(?<![a-z-])([a-z-]++)\s*+:((?:[^;\"'(]|\"[^\"]*+\"|'[^']*+'|\((?:[^()]|\([^()]*+\))*+\))*+)"
 )
 _NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d{1,3})?"
-_LENGTH = re.compile(rf"({_NUMBER})([a-z%]*)")
+_LENGTH = lazy_pattern(rf"({_NUMBER})([a-z%]*)")
 _COLOR_NAMES = {"white": (255.0, 255.0, 255.0), "black": (0.0, 0.0, 0.0)}
 _PIXELS = {"": 1.0, "px": 1.0, "pt": 1.33, "em": 16.0, "rem": 16.0, "ch": 8.0, "cm": 38.0, "in": 96.0}
 _OTHER_UNITS = 10.0
@@ -99,7 +100,7 @@ _INHERITED = ("inherit", "initial", "unset", "currentcolor")
 
 # A tag, class or id, or a tag with one of these; matching longer selectors would need the tree.
 _SELECTOR = r"([a-z][a-z0-9]*)?(?:([.#])(-?[_a-z][\w-]*))?"
-_EDGES = re.compile("[{};]")
+_EDGES = lazy_pattern("[{};]")
 _OFFSETS = ("left", "right", "top", "bottom", "inset", "text-indent", "margin", "margin-left", "margin-top")
 
 

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import os
-import re
 import signal
 import subprocess
 import weakref
@@ -14,6 +13,7 @@ from agent.backends.process.host_process import KILL_TIMEOUT_S, HostProcess
 from agent.backends.process.output_capture import OutputCollector
 from agent.backends.sandbox.bubblewrap.argv import BwrapFds
 from agent.backends.sandbox.process_limits import CommandLimiter
+from tooling.contract.lazy_pattern import lazy_pattern
 
 
 class Memfd:
@@ -32,7 +32,7 @@ class Memfd:
 
 
 COULD_NOT_START = "the sandbox could not be started: "
-_CHILD_PID = re.compile(rb'"child-pid"\s*:\s*(\d+)\s*[,}]')
+_CHILD_PID = lazy_pattern(rb'"child-pid"\s*:\s*(\d+)\s*[,}]')
 _EXIT_CODE_KEY = b'"exit-code"'
 _READ_BYTES = 4096
 _SIGNAL_EXIT_BASE = 128

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from agent.backends.sandbox.git.repositories import read_small
+from tooling.contract.lazy_pattern import lazy_pattern
 
 Entry: TypeAlias = tuple[str, str | None]
 MAX_CONFIG_BYTES = 1_000_000
@@ -19,7 +20,7 @@ _NAMES_PATHS = (b"include", b"hookspath")
 
 # A command may set these in a repository that it has created, as `git init`, `clone` and `remote add` do. Everything
 # else is removed: git has dozens of settings that name a program, and gets new ones.
-_HARMLESS = re.compile(
+_HARMLESS = lazy_pattern(
     r"""
     core\.(repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks|autocrlf|eol|
            safecrlf|quotepath|abbrev|compression|sparsecheckout|sparsecheckoutcone|untrackedcache|preloadindex)
@@ -31,12 +32,12 @@ _HARMLESS = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-_ADDRESS = re.compile(
+_ADDRESS = lazy_pattern(
     r"remote\..*\.(url|pushurl|fetch|tagopt|prune)|branch\..*\.(remote|pushremote)|submodule\..*\.(url|active|branch)",
     re.DOTALL,
 )
-_LFS = re.compile(r"filter\.lfs\.(clean|smudge|process|required)")
-_LFS_VALUE = re.compile(r"true|git-lfs (clean|smudge|filter-process)( --)?( %f)?")
+_LFS = lazy_pattern(r"filter\.lfs\.(clean|smudge|process|required)")
+_LFS_VALUE = lazy_pattern(r"true|git-lfs (clean|smudge|filter-process)( --)?( %f)?")
 
 
 def parse_entries(text: bytes) -> list[Entry] | None:

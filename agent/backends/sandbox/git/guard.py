@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import re
 import secrets
 import stat
 from collections.abc import Collection, Iterable, Iterator
@@ -25,13 +24,14 @@ from agent.backends.sandbox.git.repositories import (
     read_small,
     submodule_paths,
 )
+from tooling.contract.lazy_pattern import lazy_pattern
 from tooling.files.openat2 import open_beneath
 
 _HOOKS = "hooks"
 _CONFIG_NAMES = ("config", "config.worktree")
 _MAX_HOOKS = 200
 _REBASE_STEPS_NAME = Path(REBASE_STEPS).name
-_RUNS_COMMAND = re.compile(rb"\s*(exec|x)\b")
+_RUNS_COMMAND = lazy_pattern(rb"\s*(exec|x)\b")
 _BLOCKED = ".blocked"
 # Git runs no hook with such a name.
 _INACTIVE = (".sample", _BLOCKED)

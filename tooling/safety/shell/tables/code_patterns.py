@@ -3,6 +3,7 @@
 import re
 
 from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.lazy_pattern import lazy_pattern
 from tooling.safety.shell.command import FORK_BOMB_REASON, REVERSE_SHELL_REASON
 
 UNCLEAR_COMMAND_REASON = "its code runs commands that it does not spell out"
@@ -66,12 +67,12 @@ def _erases(pattern: str) -> Danger:
     return Danger(pattern=re.compile(pattern), rule="database-destroy", reason="its code deletes data in a database")
 
 
-LOCALHOST = re.compile(r"(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\])(?!.*https?://(?!localhost|127))", re.DOTALL)
-REVERSE_SHELL = re.compile(
+LOCALHOST = lazy_pattern(r"(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\])(?!.*https?://(?!localhost|127))", re.DOTALL)
+REVERSE_SHELL = lazy_pattern(
     r"dup2|pty\.spawn|fileno\(\)|/bin/(?:ba|z|da)?sh\b.*-i|sh -i|open\(STDIN|exec\s*\(?[\"'{]*/bin/"
     r"|spawn\([\"']/?(?:bin/)?(?:ba)?sh|TCPSocket"
 )
-SOCKET = re.compile(r"socket|fsockopen|net['\"]?\)?\.(?:connect|createConnection|Socket)|/inet/", re.IGNORECASE)
+SOCKET = lazy_pattern(r"socket|fsockopen|net['\"]?\)?\.(?:connect|createConnection|Socket)|/inet/", re.IGNORECASE)
 _SECRET = r"(?:KEY|TOKEN|SECRET|PASSW|CREDENTIAL)"
 
 DANGERS: dict[str, tuple[Danger, ...]] = {
@@ -170,7 +171,7 @@ DANGERS: dict[str, tuple[Danger, ...]] = {
     "awk": (
         _network(r"/inet[46]?/"),
         Danger(
-            pattern=re.compile(r"/inet[46]?/.*\|&.*getline", re.DOTALL),
+            pattern=lazy_pattern(r"/inet[46]?/.*\|&.*getline", re.DOTALL),
             rule="reverse-shell",
             reason=REVERSE_SHELL_REASON,
             blocks=True,
@@ -205,7 +206,7 @@ DANGERS: dict[str, tuple[Danger, ...]] = {
         ),
         _network(r"socket|https?:|ftp:|\bfetch\b|\bcurl\b|download|URL\b|urlopen|Net\.|HTTP\b"),
         Danger(
-            pattern=re.compile(
+            pattern=lazy_pattern(
                 r"\b(?:unlink|remove\w*|delete\w*|rmdir|rm|rename-file|delete-file|removeDirectoryRecursive|deleteRecursively)\b"
             ),
             rule="code-deletes",
@@ -217,7 +218,7 @@ DANGERS: dict[str, tuple[Danger, ...]] = {
             r"\\!|(?:^|\n)\s*\.(?:shell|system|load|archive|import\s+\"?'?\||(?:output|once|excel)\s*\"?'?\||edit)|\bedit\s*\(|\bsystem\s+\w|\bcopy\b.*\bprogram\b|xp_cmdshell|load_extension|\\o\s*\|"
         ),
         Danger(
-            pattern=re.compile(
+            pattern=lazy_pattern(
                 r"\bdrop\s+(?:table|database|schema|user|role|view|index|column|constraint|function|trigger|extension|sequence|type|owned)\b"
                 r"|\bdelete\s+from\b.*\bwhere\s+(?:true|1\s*=\s*1|1)\b|\btruncate\b|\bdelete\s+from\s+[\w.\"`]+\s*(?:;|$)"
                 r"|\binto\s+(?:out|dump)file\b|\bpg_read_file\b|\balter\s+(?:user|role)\b|\bgrant\b|\bupdate\s+[\w.]+\s+set\b(?!.*\bwhere\b)",
@@ -243,42 +244,42 @@ PROCESS_FUNCTIONS = (
 )
 PROCESS_CALLS: dict[str, tuple["re.Pattern[str]", ...]] = {
     "python": (
-        re.compile(
+        lazy_pattern(
             r"\.(?:system|popen[234]?|getoutput|getstatusoutput|spawn[lv]p?e?|exec[lv]p?e?|posix_spawnp?|startfile)\s*\("
         ),
-        re.compile(r"\bsubprocess\.(?:run|call|check_call|check_output|Popen|getoutput|getstatusoutput)\s*\("),
-        re.compile(r"(?<![\w.])(?:check_output|check_call|Popen|getoutput|system|popen)\s*\("),
-        re.compile(r"\bcreate_subprocess_(?:exec|shell)\s*\(|\bpty\.spawn\s*\(|\bpexpect\.(?:run|spawn)\s*\("),
+        lazy_pattern(r"\bsubprocess\.(?:run|call|check_call|check_output|Popen|getoutput|getstatusoutput)\s*\("),
+        lazy_pattern(r"(?<![\w.])(?:check_output|check_call|Popen|getoutput|system|popen)\s*\("),
+        lazy_pattern(r"\bcreate_subprocess_(?:exec|shell)\s*\(|\bpty\.spawn\s*\(|\bpexpect\.(?:run|spawn)\s*\("),
     ),
     "perl": (
-        re.compile(r"(?<![\w$@%>])(?:system|exec)\b\s*\(?"),
-        re.compile(r"\bqx\s*(?=[({/'\"|!])"),
-        re.compile(r"(?<=[=(\s;/{,.])`|^`"),
-        re.compile(r"\bopen\b[^;]*?(?=['\"][^'\"]*\|)"),
+        lazy_pattern(r"(?<![\w$@%>])(?:system|exec)\b\s*\(?"),
+        lazy_pattern(r"\bqx\s*(?=[({/'\"|!])"),
+        lazy_pattern(r"(?<=[=(\s;/{,.])`|^`"),
+        lazy_pattern(r"\bopen\b[^;]*?(?=['\"][^'\"]*\|)"),
     ),
     "ruby": (
-        re.compile(r"(?<![\w.])(?:system|exec|spawn)\b\s*\(?"),
-        re.compile(r"(?:Kernel|Process|IO|Open3)\.\w+\s*\(?"),
-        re.compile(r"(?<=[=(\s;])`|^`"),
-        re.compile(r"%x(?=[{(\[])"),
+        lazy_pattern(r"(?<![\w.])(?:system|exec|spawn)\b\s*\(?"),
+        lazy_pattern(r"(?:Kernel|Process|IO|Open3)\.\w+\s*\(?"),
+        lazy_pattern(r"(?<=[=(\s;])`|^`"),
+        lazy_pattern(r"%x(?=[{(\[])"),
     ),
     "javascript": (
-        re.compile(
+        lazy_pattern(
             r"(?:child_process['\"]?\)?\.|cp\.|(?<![\w.]))(?:exec|execSync|execFile|execFileSync|spawn|spawnSync|fork)\s*\("
         ),
-        re.compile(r"\bBun\.spawn(?:Sync)?\s*\(|Deno\.(?:run|Command)\s*\(|\$(?=`)"),
+        lazy_pattern(r"\bBun\.spawn(?:Sync)?\s*\(|Deno\.(?:run|Command)\s*\(|\$(?=`)"),
     ),
     "php": (
-        re.compile(r"(?<![\w>:])(?:system|exec|shell_exec|passthru|popen|proc_open|pcntl_exec)\s*\("),
-        re.compile(r"(?<=[=(\s;])`|^`"),
+        lazy_pattern(r"(?<![\w>:])(?:system|exec|shell_exec|passthru|popen|proc_open|pcntl_exec)\s*\("),
+        lazy_pattern(r"(?<=[=(\s;])`|^`"),
     ),
-    "lua": (re.compile(r"\bos\.execute\s*\(?|\bio\.popen\s*\(?"),),
-    "r": (re.compile(r"(?<![\w.])(?:system2?|shell|pipe)\s*\("),),
-    "julia": (re.compile(r"(?<=[=(\s;])`|^`"),),
+    "lua": (lazy_pattern(r"\bos\.execute\s*\(?|\bio\.popen\s*\(?"),),
+    "r": (lazy_pattern(r"(?<![\w.])(?:system2?|shell|pipe)\s*\("),),
+    "julia": (lazy_pattern(r"(?<=[=(\s;])`|^`"),),
     "awk": (
-        re.compile(r"\bsystem\s*\("),
-        re.compile(r"\bprintf?\b[^;{}\n]*\|&?\s*(?=\")"),
-        re.compile(r"(?:^|[;{}(]|while)\s*\(?(?=\"[^\"]*\"\s*\|&?\s*getline)"),
+        lazy_pattern(r"\bsystem\s*\("),
+        lazy_pattern(r"\bprintf?\b[^;{}\n]*\|&?\s*(?=\")"),
+        lazy_pattern(r"(?:^|[;{}(]|while)\s*\(?(?=\"[^\"]*\"\s*\|&?\s*getline)"),
     ),
 }
 
@@ -287,31 +288,31 @@ _RM = ("rm",)
 _MV = ("mv",)
 DELETE_CALLS: dict[str, tuple[tuple["re.Pattern[str]", tuple[str, ...]], ...]] = {
     "python": (
-        (re.compile(r"\brmtree\s*\(|\bremovedirs\s*\("), _RM_TREE),
-        (re.compile(r"\bos\.(?:remove|unlink|truncate)\s*\(|\.unlink\s*\("), _RM),
-        (re.compile(r"\bos\.(?:rename|renames|replace)\s*\(|\bshutil\.move\s*\("), _MV),
+        (lazy_pattern(r"\brmtree\s*\(|\bremovedirs\s*\("), _RM_TREE),
+        (lazy_pattern(r"\bos\.(?:remove|unlink|truncate)\s*\(|\.unlink\s*\("), _RM),
+        (lazy_pattern(r"\bos\.(?:rename|renames|replace)\s*\(|\bshutil\.move\s*\("), _MV),
     ),
     "perl": (
-        (re.compile(r"\b(?:rmtree|remove_tree)\b\s*\(?"), _RM_TREE),
-        (re.compile(r"(?<![\w$@%>])unlink\b\s*\(?"), _RM),
-        (re.compile(r"(?<![\w$@%>])rename\b\s*\(?"), _MV),
+        (lazy_pattern(r"\b(?:rmtree|remove_tree)\b\s*\(?"), _RM_TREE),
+        (lazy_pattern(r"(?<![\w$@%>])unlink\b\s*\(?"), _RM),
+        (lazy_pattern(r"(?<![\w$@%>])rename\b\s*\(?"), _MV),
     ),
     "ruby": (
-        (re.compile(r"\b(?:rm_rf|rm_r|remove_dir|remove_entry\w*|rmtree)\b\s*\(?"), _RM_TREE),
-        (re.compile(r"\bFile\.(?:delete|unlink|truncate)\s*\(?|\bFileUtils\.rm\b\s*\(?"), _RM),
+        (lazy_pattern(r"\b(?:rm_rf|rm_r|remove_dir|remove_entry\w*|rmtree)\b\s*\(?"), _RM_TREE),
+        (lazy_pattern(r"\bFile\.(?:delete|unlink|truncate)\s*\(?|\bFileUtils\.rm\b\s*\(?"), _RM),
     ),
     "javascript": (
         (
-            re.compile(
+            lazy_pattern(
                 r"\b(?:rmSync|rmdirSync|removeSync|emptyDirSync|rimraf(?:\.sync)?)\s*\("
                 r"|\bfs\w*\.(?:rm|rmdir)\s*\(|Deno\.remove\w*\s*\("
             ),
             _RM_TREE,
         ),
-        (re.compile(r"\bunlink(?:Sync)?\s*\("), _RM),
+        (lazy_pattern(r"\bunlink(?:Sync)?\s*\("), _RM),
     ),
-    "php": ((re.compile(r"\brmdir\s*\("), _RM_TREE), (re.compile(r"(?<![\w>])unlink\s*\("), _RM)),
-    "r": ((re.compile(r"\bunlink\s*\("), _RM_TREE),),
-    "lua": ((re.compile(r"\bos\.remove\s*\("), _RM),),
-    "julia": ((re.compile(r"(?<![\w.])rm\s*\("), _RM_TREE),),
+    "php": ((lazy_pattern(r"\brmdir\s*\("), _RM_TREE), (lazy_pattern(r"(?<![\w>])unlink\s*\("), _RM)),
+    "r": ((lazy_pattern(r"\bunlink\s*\("), _RM_TREE),),
+    "lua": ((lazy_pattern(r"\bos\.remove\s*\("), _RM),),
+    "julia": ((lazy_pattern(r"(?<![\w.])rm\s*\("), _RM_TREE),),
 }

@@ -1,0 +1,1 @@
+"""Benches of starts: commands, the first request, the first word, the exit."""
