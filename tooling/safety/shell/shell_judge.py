@@ -64,12 +64,12 @@ _BUILD_ARTIFACTS = re.compile(
     r"|cache|pid|out|test|prof|profraw|coverage|whl|tgz|tar|gz|zip|map|min\.js|aux|toc|bbl|blg|fls|synctex|stackdump|core)"
     r"|.*~|#.*#|(?:build|dist|out|target|tmp|temp|test|coverage)[-_.][\w.-]+|[\w.-]+[-_.](?:build|dist|out|tmp|temp|bak|old|copy|backup|test|demo))"
 )
-_HARMLESS_NAME = re.compile(r"(?:lint|linter|fmt|format|formatter|check|checker|stat|stats|spec|tidy)$|^(?:lint|fmt)[-_]")
+_HARMLESS_NAME = re.compile(r"(?:lint|linter|fmt|format|formatter|check|checker|stats?|spec|tidy)$|^(?:lint|fmt)[-_]")
 _HARMLESS_VERB = re.compile(
     r"(?:check|lint|validate|verify|fmt|format|test|inspect|list|ls|show|info|status|version|help|describe|diff|explain)"
     r"(?:[-_:.]\w+)?"
 )
-_RUNS_BY_NAME = re.compile(r"^--?(?:[\w.]+[-_.])*(?:exec|execute|cmd|command|eval|hook|shell|script|plugin|load)(?:=|$)")
+_RUNS_BY_NAME = re.compile(r"^--?(?:\w+[-_.])*(?:exec|execute|cmd|command|eval|hook|shell|script|plugin|load)(?:=|$)")
 _EVERYTHING = re.compile(r"(?:\.|\./\*+|\./\*\*/\*|\./\.\*)/?")
 
 

@@ -105,7 +105,9 @@ DANGERS: dict[str, tuple[Danger, ...]] = {
             r"\b(?:os\.(?:remove|unlink|system|popen|rmdir|removedirs|truncate)|shutil\.(?:rmtree|move))\b(?!\s*\()"
             r"|\b(?:rmtree|unlink|remove|removedirs|move|system|popen)\s+as\b"
         ),
-        _empties(r"\bopen\([^)]*['\"]w[bt+]*['\"]\s*\)\.close\(|\.truncate\(\s*0?\s*\)|write_(?:text|bytes)\(\s*b?['\"]{2}\s*\)"),
+        _empties(
+            r"\bopen\([^)]*['\"]w[bt+]*['\"]\s*\)\.close\(|\.truncate\(\s*0?\s*\)|write_(?:text|bytes)\(\s*b?['\"]{2}\s*\)"
+        ),
         _ends(r"\bos\.kill(?:pg)?\s*\(|\.(?:terminate|kill)\s*\(\s*\)"),
         _erases(
             r"\bobjects\b[^;\n]*\.(?:delete|_raw_delete)\s*\(|\b(?:drop_all|drop_database|delete_many|flushall|flushdb)\s*\("
