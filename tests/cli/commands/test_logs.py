@@ -119,3 +119,8 @@ def test_a_log_that_cannot_be_written_does_not_disturb_the_run(user: User) -> No
 def test_docs_name_the_files(user: User) -> None:
     run(user, lead_reply("Done."))
     assert sorted(path.name for path in Path(user.data / "logs").iterdir()) == ["agent.jsonl"]
+
+
+def test_an_empty_log_is_said(user: User) -> None:
+    assert user.agent("logs").stdout == "(nothing in the log)\n"
+    assert user.agent("logs", "--json").stdout == ""
