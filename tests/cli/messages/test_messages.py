@@ -15,8 +15,8 @@ _NAMES = re.compile(r"\{\w+\}")
 # What no user reads: patterns, styles, contents of files, words for other programs and for models.
 _NOT_TRANSLATED = re.compile(
     r"\(\?P<|\^\(|bold |done: order paper|# Completion|(?:rules rm|tools call|exec) words$|Windlass runs tasks in a"
-    r"|return after this many seconds|There is no step: |These steps wait |Only the lead |Wrong arguments: |This call has no "
-    r"|The plugin has more |The files of the skill "
+    r"|return after this many seconds|There is no step: |These steps wait |Only the lead |Wrong arguments: "
+    r"|This call has no |The plugin has more |The files of the skill "
 )
 
 
