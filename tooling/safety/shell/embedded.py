@@ -2,7 +2,7 @@
 
 import re
 
-from tooling.safety.shell.command import program_name
+from tooling.safety.shell.command import NestedCode, ShellText, program_name
 from tooling.safety.shell.programs import SCRIPT_FIRST, TEXT_ONLY
 
 # The words of these are text for readers, however much they look like commands.
@@ -33,6 +33,13 @@ _RUNS = (
 _EMBEDDED = re.compile(rf"(?:^|[!|;&({{`\n\[\"'])\s*({_RUNS}\s+[^\s].*)", re.DOTALL)
 _IS_RUN = re.compile(_RUNS)
 _CLOSERS = {"{": "}", "(": ")", "`": "`", "[": "]", '"': '"', "'": "'"}
+
+
+def read_embedded(words: tuple[str, ...], nested: NestedCode) -> None:
+    """Add what the words of a program contain to what it runs."""
+    texts, argvs = embedded_commands(words)
+    nested.texts += [ShellText(text=text) for text in texts]
+    nested.argvs += argvs
 
 
 def embedded_commands(words: tuple[str, ...]) -> tuple[list[str], list[tuple[str, ...]]]:

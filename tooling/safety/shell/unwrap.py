@@ -4,7 +4,7 @@ import fnmatch
 import re
 
 from tooling.safety.shell.command import UNKNOWN, Code, NestedCode, ShellText, is_unknown, program_name
-from tooling.safety.shell.embedded import embedded_commands
+from tooling.safety.shell.embedded import read_embedded
 from tooling.safety.shell.programs import find_commands
 from tooling.safety.shell.tables.languages import (
     CODE_ALSO,
@@ -55,7 +55,7 @@ def unwrap(words: tuple[str, ...], stdin: str | None) -> NestedCode:
     nested = NestedCode()
     program = program_name(words)
     if program not in RUNNERS and not program.startswith(("py", "ld")):
-        _read_embedded(words, nested)
+        read_embedded(words, nested)
         return nested
     if len(words) < 2 and not language_of(program) and program not in ("xargs", "parallel"):
         return nested
@@ -75,14 +75,8 @@ def unwrap(words: tuple[str, ...], stdin: str | None) -> NestedCode:
     for option in ARGV_OPTIONS.get(program, ()):
         nested.argvs += [words[at + 1 :] for at in range(1, len(words) - 1) if words[at] == option][:1]
     if not (language or nested.argvs or program in SHELL_TEXT_WRAPPERS or program in _SPECIAL):
-        _read_embedded(words, nested)
+        read_embedded(words, nested)
     return nested
-
-
-def _read_embedded(words: tuple[str, ...], nested: NestedCode) -> None:
-    texts, argvs = embedded_commands(words)
-    nested.texts += [ShellText(text=text) for text in texts]
-    nested.argvs += argvs
 
 
 def _read_special(program: str, words: tuple[str, ...], stdin: str | None, nested: NestedCode) -> None:
@@ -334,10 +328,7 @@ def _read_interpreter(
                 nested.argvs.append(words[at + 1 :])
             return
         elif word in values:
-            if word in ("-f", "--file", "--from-file"):
-                has_code = True
-                if words[at + 1 : at + 2] in (("-",), ("/dev/stdin",)):
-                    _read_stdin(scanned, words, stdin, nested)
+            has_code = has_code or _is_program_file(words[at:], stdin, nested)
             at += 2
         elif joined := _attached_code(word, letters, language):
             has_code = True
@@ -368,6 +359,15 @@ def _read_interpreter(
         nested.script = "" if has_code else script
     elif not has_code:
         _read_stdin(scanned, words, stdin, nested)
+
+
+def _is_program_file(words: tuple[str, ...], stdin: str | None, nested: NestedCode) -> bool:
+    """Return whether an option names a file with program text, which is read if it is standard input."""
+    if words[0] not in ("-f", "--file", "--from-file"):
+        return False
+    if words[1:2] in (("-",), ("/dev/stdin",)):
+        _read_stdin(nested.language, words, stdin, nested)
+    return True
 
 
 def _read_stdin(language: str, words: tuple[str, ...], stdin: str | None, nested: NestedCode) -> None:
