@@ -1,6 +1,5 @@
 """What the configuration of a task changes about a run: its settings, profiles, variables, folders and secrets."""
 
-import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import replace
@@ -13,6 +12,7 @@ from agent.vocabulary.errors import InputError
 from agent.vocabulary.task_config import AgentConfig, TaskConfig
 from tooling.contract.action import Decision
 from tooling.contract.json_codec import did_you_mean
+from tooling.contract.lazy_pattern import lazy_pattern
 from tooling.safety.secrets.redact import MASK
 
 # The names that programs use for approval modes.
@@ -23,13 +23,13 @@ _APPROVAL_MODES: dict[str, ApprovalMode] = {
     "bypassPermissions": "yolo",
     "dontAsk": "never",
 }
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NAME = lazy_pattern(r"[A-Za-z_][A-Za-z0-9_]*")
 # What decides which code programs load, or where the sandbox keeps its files. The judge knows more such names.
-_LOADS_CODE = re.compile(
+_LOADS_CODE = lazy_pattern(
     r"(?:LD|DYLD|BASH|WINDLASS)_.*|PATH|HOME|TMPDIR|SHELL|IFS|PYTHONPATH|NODE_OPTIONS|RUBYOPT|CLASSPATH"
 )
 # Words, numbers and paths: masking them would make outputs unreadable.
-_HARMLESS = re.compile(r"[A-Za-z]+|[\d.:]+|(?:\.{0,2}/)?[\w.-]+(?:/[\w.-]+)+/?|/[\w.-]+/?")
+_HARMLESS = lazy_pattern(r"[A-Za-z]+|[\d.:]+|(?:\.{0,2}/)?[\w.-]+(?:/[\w.-]+)+/?|/[\w.-]+/?")
 _INHERITED = "inherit"
 
 

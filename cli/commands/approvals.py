@@ -11,7 +11,7 @@ from agent.sessions.store import SessionStore
 from agent.sessions.views.approvals import ApprovalRecord, approval_log
 from cli.escape_command import escape
 from cli.pages.columns import Column, render_table
-from cli.pages.pages import format_time, print_json, print_table, stdout_colors, terminal_width
+from cli.pages.pages import format_time, print_json, print_table, short_ids, stdout_colors, terminal_width
 from cli.screen.colors import Tone
 from tooling.contract.action import USER
 from tooling.contract.json_codec import encode
@@ -50,6 +50,7 @@ def show_log(
 
 
 def _table(records: Sequence[ApprovalRecord], width: int | None) -> list[str]:
+    runs = [record.run_id for record in records]
     columns = [
         Column(
             header="ASKED", cells=[format_time(record.asked_at) for record in records], tone="quiet", drop_priority=4
@@ -60,7 +61,7 @@ def _table(records: Sequence[ApprovalRecord], width: int | None) -> list[str]:
             tones=[_TONES.get(record.decision, "quiet") for record in records],
         ),
         Column(header="BY", cells=[_decided_by(record) for record in records], drop_priority=1),
-        Column(header="RUN", cells=[record.run_id for record in records], tone="quiet", drop_priority=6),
+        Column(header="RUN", cells=runs if width is None else short_ids(runs), tone="quiet", drop_priority=6),
         Column(header="STEP", cells=[record.step_id or "" for record in records], tone="accent", drop_priority=5),
         Column(header="RULE", cells=[_rule(record) for record in records], min_width=10, drop_priority=3),
         Column(header="WHAT", cells=[_subject(record) for record in records], min_width=16),

@@ -10,6 +10,8 @@ from agent.config.edit import set_value
 from agent.config.load import LoadedSettings, load_settings
 from agent.config.show import SettingRow, data_folder_row, find_row, setting_rows
 from agent.config.user_dirs import config_file, os_environ
+from cli.pages.columns import Column, render_table
+from cli.pages.pages import print_table, stdout_colors, terminal_width
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -27,7 +29,7 @@ def show(profile: ProfileOption = None, as_json: JsonOption = False) -> None:  #
         document = {"path": path, "data": data, "settings": settings, "warnings": loaded.warnings}
         typer.echo(json.dumps(document, indent=2))
         return
-    typer.echo("\n".join(_align(setting_rows(loaded))))
+    print_table(_table(setting_rows(loaded), terminal_width()))
     _warn(loaded)
 
 
@@ -75,10 +77,26 @@ def _fields(row: SettingRow) -> dict[str, object]:
     return {"value": row.value, "layer": row.origin.layer, "where": row.origin.where}
 
 
-def _align(rows: tuple[SettingRow, ...]) -> list[str]:
-    name_width = max(len(row.name) for row in rows)
-    value_width = min(40, max(len(row.text) for row in rows))
-    return [f"{row.name:{name_width}}  {row.text or '-':{value_width}}  {row.origin}" for row in rows]
+def _table(rows: tuple[SettingRow, ...], width: int | None) -> list[str]:
+    """Return the list of settings; on a terminal what the user has set stands out."""
+    is_default = [row.origin.layer == "default" for row in rows]
+    columns = [
+        Column(header="SETTING", cells=[row.name for row in rows], tone="accent"),
+        Column(
+            header="VALUE",
+            cells=[row.text or "-" for row in rows],
+            min_width=12,
+            tones=["quiet" if default else "plain" for default in is_default],
+        ),
+        Column(
+            header="FROM",
+            cells=[str(row.origin) for row in rows],
+            min_width=7,
+            tones=["quiet" if default else "good" for default in is_default],
+            drop_priority=1,
+        ),
+    ]
+    return render_table(columns, width, stdout_colors())
 
 
 def _warn(loaded: LoadedSettings) -> None:

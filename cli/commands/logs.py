@@ -46,8 +46,11 @@ def command(
         return rank >= LEVELS.index(level) and wanted in (None, line.get("session_id"))
 
     position = path.stat().st_size if path.exists() else 0
-    for line in list(filter(is_shown, read_log(path)))[-limit:]:
+    lines = list(filter(is_shown, read_log(path)))[-limit:]
+    for line in lines:
         _print(line, as_json=as_json)
+    if not (lines or as_json or follow):
+        print("(nothing in the log)")
     if follow:
         try:
             for line in filter(is_shown, _new_lines(position)):

@@ -16,7 +16,7 @@ from tooling.contract.lazy_pattern import lazy_pattern
 if TYPE_CHECKING:
     from cli.screen.colors import Paint, Tone
 
-_GENERATED_ID = lazy_pattern(r"(?:run-\d{14}|\d{8}-\d{6})-([0-9a-f]{6})")
+_GENERATED_ID = lazy_pattern(r"(?:(?:run|undo)-\d{14}|\d{8}-\d{6})-([0-9a-f]{6})")
 _MIN_WIDTH = 40
 _AGES = ((60, "m"), (24, "h"), (7, "d"), (52, "w"))
 # A page begins with a title and its fields; then come labels with a text, or with indented lines below.

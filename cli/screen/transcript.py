@@ -366,7 +366,9 @@ class Transcript:
         failed = end.steps.failed - (lead not in ("", "running") and not is_success(lead))
         # The event counts cancelled steps as failed; the user stopped them.
         stopped = min(self.plan.count_status("cancelled"), failed)
-        counts = (("ok", ok), ("failed", failed - stopped), ("stopped", stopped))
+        # And partial ones as good, although the run says what they lack.
+        partial = min(self.plan.count_status("partial"), ok)
+        counts = (("ok", ok - partial), ("partial", partial), ("failed", failed - stopped), ("stopped", stopped))
         return ", ".join(f"{count} {word}" for word, count in counts if count)
 
     def _error_lines(self, error: ErrorRaised) -> list[str]:

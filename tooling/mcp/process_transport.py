@@ -12,6 +12,7 @@ import mcp_types
 from mcp.shared.message import SessionMessage
 
 from tooling.contract.command import CommandOutput, CommandRequest, CommandRunner
+from tooling.contract.lazy_pattern import lazy_pattern
 from tooling.mcp.listing import clean_text
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ _EXIT_S = 1.0
 STDERR_BYTES = 20_000
 _STDERR_SHOWN_CHARS = 300
 # The line of a traceback that says what is wrong: the first one in those of node, the last one in those of Python.
-_ERROR_LINE = re.compile(r"^(?:\w+\.)*\w*(?:Error|Exception)\b.*:.*$", re.MULTILINE)
+_ERROR_LINE = lazy_pattern(r"^(?:\w+\.)*\w*(?:Error|Exception)\b.*:.*$", re.MULTILINE)
 
 
 # Builds the request from the descriptor of its input and what receives its output.

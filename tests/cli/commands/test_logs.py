@@ -86,11 +86,6 @@ def test_the_command_filters_by_session_and_level(user: User) -> None:
     assert " s1 " not in text
 
 
-def test_without_a_log_it_shows_nothing(user: User) -> None:
-    ended = user.agent("logs")
-    assert (ended.exit_code, ended.stdout, ended.stderr) == (0, "", "")
-
-
 def test_follow_shows_new_lines_until_it_is_stopped(user: User) -> None:
     run(user, lead_reply("Done."))
     follower = subprocess.Popen(
@@ -119,3 +114,9 @@ def test_a_log_that_cannot_be_written_does_not_disturb_the_run(user: User) -> No
 def test_docs_name_the_files(user: User) -> None:
     run(user, lead_reply("Done."))
     assert sorted(path.name for path in Path(user.data / "logs").iterdir()) == ["agent.jsonl"]
+
+
+def test_an_empty_log_is_said(user: User) -> None:
+    ended = user.agent("logs")
+    assert (ended.exit_code, ended.stdout, ended.stderr) == (0, "(nothing in the log)\n", "")
+    assert user.agent("logs", "--json").stdout == ""

@@ -13,6 +13,12 @@ from tests.cli.messages.stored_help import render_help
 from tests.cli.terminal_user import User
 
 _NAMES = re.compile(r"\{\w+\}")
+# What no user reads: patterns, styles, contents of files, words for other programs and for models.
+_NOT_TRANSLATED = re.compile(
+    r"\(\?P<|\^\(|bold |done: order paper|# Completion|(?:rules rm|tools call|exec) words$|Windlass runs tasks in a"
+    r"|return after this many seconds|There is no step: |These steps wait |Only the lead |Wrong arguments: "
+    r"|This call has no |The plugin has more |The files of the skill "
+)
 
 
 def test_the_catalogue_lists_what_the_program_says() -> None:
@@ -28,6 +34,12 @@ def test_a_translation_keeps_to_the_catalogue(path: Path) -> None:
     for english, text in tomllib.loads(path.read_text("utf-8")).items():
         assert english in known, f"the program does not say {english!r}"
         assert set(_NAMES.findall(text)) == set(_NAMES.findall(english)), english
+
+
+def test_every_message_has_a_russian_text() -> None:
+    russian = tomllib.loads((SHIPPED / "ru.toml").read_text("utf-8"))
+    texts = {text for texts in catalog.messages().values() for text in texts}
+    assert [text for text in sorted(texts) if text not in russian and not _NOT_TRANSLATED.match(text)] == []
 
 
 def test_every_message_is_found_when_its_parts_are_filled_in() -> None:

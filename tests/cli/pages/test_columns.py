@@ -123,3 +123,4 @@ def test_ids_are_short_where_that_is_unique() -> None:
     one, same_end, named = "run-20260101000000-abcdef", "run-20270101000000-abcdef", "my-work"
     assert short_ids([one, one, "20260101-000000-012345", named]) == ["abcdef", "abcdef", "012345", named]
     assert short_ids([one, same_end]) == [one, same_end]
+    assert short_ids(["undo-20261118002645-b81966"]) == ["b81966"]

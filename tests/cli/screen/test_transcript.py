@@ -228,6 +228,12 @@ def test_a_run_ends_with_a_summary() -> None:
     ]
 
 
+def test_the_summary_tells_partial_steps_apart_from_good_ones() -> None:
+    partial = StepCompleted(status="partial", summary="half", elapsed_ms=10)
+    text = render((partial, "s1"), (run_completed("x", steps=StepCounts(ok=3, failed=0)), None))
+    assert " · 2 ok, 1 partial" in text
+
+
 def test_the_summary_counts_cancelled_steps_as_stopped() -> None:
     stopped = StepCompleted(status="cancelled", summary="", elapsed_ms=10)
     end = run_completed("", steps=StepCounts(failed=2), duration_ms=1000)

@@ -1,5 +1,6 @@
 """Temporary directories: private, removed after use, and removed by the next process after a crash."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -77,3 +78,25 @@ def test_a_process_without_free_descriptors_fails_instead_of_trying_forever(fold
     )
     assert "Too many open files" in done.stderr
     assert list(folder.iterdir()) == []
+
+
+def test_a_directory_that_cannot_be_locked_is_an_error_and_not_tried_for_ever(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_locks(_descriptor: int, _operation: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr("tooling.files.temp_dir.fcntl.flock", no_locks)
+    with pytest.raises(OSError, match="No locks"):
+        TempDir()
+    assert list(folder.iterdir()) == []
+
+
+def test_a_start_does_not_wait_for_thousands_of_directories_that_something_left(folder: Path) -> None:
+    for number in range(300):
+        (folder / f"windlass-tmp-{number}").mkdir()
+    with TempDir():
+        assert len(list(folder.iterdir())) == 101
+    remove_stale.cache_clear()
+    with TempDir():
+        assert len(list(folder.iterdir())) == 1

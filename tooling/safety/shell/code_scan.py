@@ -179,11 +179,11 @@ def _scan_paths(code: Code, found: CodeScan) -> None:
         return
     literals = (next(group for group in match.groups() if group is not None) for match in _STRING.finditer(code.text))
     paths = tuple(
-        literal
+        literal.lstrip("<>+")
         for literal in literals
         if len(literal) < _MAX_PATH_LENGTH
         and " " not in literal
-        and (_OUTSIDE.match(literal) or _SENSITIVE.search(literal))
+        and (_OUTSIDE.match(literal.lstrip("<>+")) or _SENSITIVE.search(literal))
     )
     opened = (match[1] for match in _OPENED.finditer(code.text))
     if every := tuple(dict.fromkeys((*paths, *opened))):

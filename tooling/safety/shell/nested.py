@@ -195,7 +195,9 @@ class NestedReader:
     def _read_piped_code(self, command: Command, language: str, context: Context) -> None:
         """Check an interpreter that reads its program from a file or a pipe."""
         sources = [redirect.target for redirect in command.redirects if not redirect.writes]
-        if sources:
+        if sources and language == "shell" and _is_no_file(sources[-1]):
+            self._add_unseen_code(_UNSEEN_SHELL_REASON, command)
+        elif sources:
             self._read_created_script(command, sources[-1], language, context)
         elif command.has_piped_stdin:
             self._add_unseen_code(_UNSEEN_CODE_REASON, command)
@@ -245,6 +247,11 @@ class NestedReader:
             effects.files[path] = None if text is None or before is None else before + text
         if context.output is not None and not any(redirect.is_output for redirect in command.redirects):
             context.output.add(text)
+
+
+def _is_no_file(source: str) -> bool:
+    """Return whether a shell would read its commands from a terminal, a descriptor, or something only known later."""
+    return is_unknown(source) or source.lstrip("&").isdigit() or source.startswith("/dev/")
 
 
 def _is_any_script(script: str, command: Command) -> bool:

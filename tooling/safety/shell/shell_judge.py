@@ -32,6 +32,7 @@ from tooling.safety.shell.state import SideEffects
 from tooling.safety.shell.tables.languages import SHELLS
 
 _NETWORK_CLIENTS = frozenset({"nc", "ncat", "netcat", "telnet", "socat", "nc.traditional", "nc.openbsd"})
+_PROCESS_LISTS = frozenset({"ps", "pgrep", "pidof"})
 _FIFO_PROGRAMS = frozenset({"mkfifo", "mknod"})
 RULES_INCOMPLETE_WARNING = "Every command needs approval until this is fixed."
 CONTROL_CHARACTERS_REASON = "the command contains control characters"
@@ -64,6 +65,12 @@ _BUILD_ARTIFACTS = lazy_pattern(
     r"|cache|pid|out|test|prof|profraw|coverage|whl|tgz|tar|gz|zip|map|min\.js|aux|toc|bbl|blg|fls|synctex|stackdump|core)"
     r"|.*~|#.*#|(?:build|dist|out|target|tmp|temp|test|coverage)[-_.][\w.-]+|[\w.-]+[-_.](?:build|dist|out|tmp|temp|bak|old|copy|backup|test|demo))"
 )
+_HARMLESS_NAME = lazy_pattern(r"(?:lint|linter|fmt|format|formatter|check|checker|stats?|spec|tidy)$|^(?:lint|fmt)[-_]")
+_HARMLESS_VERB = lazy_pattern(
+    r"(?:check|lint|validate|verify|fmt|format|test|inspect|list|ls|show|info|status|version|help|describe|diff|explain)"
+    r"(?:[-_:.]\w+)?"
+)
+_RUNS_BY_NAME = lazy_pattern(r"^--?(?:\w+[-_.])*(?:exec|execute|cmd|command|eval|hook|shell|script|plugin|load)(?:=|$)")
 _EVERYTHING = lazy_pattern(r"(?:\.|\./\*+|\./\*\*/\*|\./\.\*)/?")
 
 
@@ -107,6 +114,7 @@ class ShellJudge:
             findings += self._rule_findings(rule_word(assignment), quote_word(assignment), ctx.chat_type)
         if _is_reverse_shell(reading.commands):
             findings.append(block("reverse-shell", REVERSE_SHELL_REASON))
+        findings += _kills_found_processes(reading.commands, shown)
         if not self.rules.is_complete:
             findings.append(ask("rules-missing", RULES_MISSING_REASON))
         return _verdict(findings, reading.commands, shown, is_lookup_changed=reading.changes_lookup)
@@ -114,8 +122,9 @@ class ShellJudge:
     def _check_command(
         self, command: Command, shown: str, access: PathAccess, effects: SideEffects, number: int, *, chat_type: str
     ) -> Iterator[Finding]:
-        for text in rule_texts(command, access):
-            yield from self._rule_findings(text, shown, chat_type)
+        if not (_only_tells_its_version(command.words) and not command.redirects):
+            for text in rule_texts(command, access):
+                yield from self._rule_findings(text, shown, chat_type)
         for problem in access.problems(command, effects, number):
             yield ask("leaves-workspace", problem, shown)
         if any(len(word) > _PATH_MAX and "/" in word and not _SPACE.search(word) for word in command.words):
@@ -142,7 +151,7 @@ class ShellJudge:
         if not word or is_known or _is_version_or_help(command.words):
             return False
         if "/" not in word:
-            return True
+            return not _looks_harmless(command.words)
         return not (access.is_inside(word, command.cwd) or effects.created_before(join_path(command.cwd, word), number))
 
     def _rule_findings(self, text: str, shown: str, chat_type: str) -> Iterator[Finding]:
@@ -154,6 +163,18 @@ class ShellJudge:
 
 def _is_version_or_help(words: tuple[str, ...]) -> bool:
     return len(words) == 2 and words[1] in ("--version", "-V", "--help", "-h", "-v", "version", "help")
+
+
+def _only_tells_its_version(words: tuple[str, ...]) -> bool:
+    return len(words) == 2 and words[1] in ("--version", "--help", "-version") and "/" not in words[0]
+
+
+def _looks_harmless(words: tuple[str, ...]) -> bool:
+    """Return whether name or subcommand of an unknown program say that it checks, formats or shows something."""
+    plain = [word for word in words[1:3] if word[:1] != "-"]
+    if any("://" in word or " " in word or _RUNS_BY_NAME.search(word) for word in words[1:]):
+        return False
+    return bool(_HARMLESS_NAME.search(words[0]) or any(map(_HARMLESS_VERB.fullmatch, plain)))
 
 
 def _is_unclear(name: str) -> bool:
@@ -213,6 +234,14 @@ def _is_reverse_shell(commands: Sequence[Command]) -> bool:
 
 def _is_tls_client(commands: Sequence[Command]) -> bool:
     return any(command.program == "openssl" and "s_client" in command.words for command in commands)
+
+
+def _kills_found_processes(commands: Sequence[Command], shown: Sequence[str]) -> Iterator[Finding]:
+    """Yield a finding for each `kill` whose targets another command lists by name or owner."""
+    if {command.program for command in commands} & _PROCESS_LISTS:
+        for command, text in zip(commands, shown, strict=True):
+            if command.program == "kill" and any(map(is_unknown, command.words)):
+                yield ask("kill-by-name", "it kills processes that it looks up, including those of others", text)
 
 
 def _deletion_problems(

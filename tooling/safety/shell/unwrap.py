@@ -4,6 +4,7 @@ import fnmatch
 
 from tooling.contract.lazy_pattern import lazy_pattern
 from tooling.safety.shell.command import UNKNOWN, Code, NestedCode, ShellText, is_unknown, program_name
+from tooling.safety.shell.embedded import read_embedded
 from tooling.safety.shell.programs import find_commands
 from tooling.safety.shell.tables.languages import (
     CODE_ALSO,
@@ -54,6 +55,7 @@ def unwrap(words: tuple[str, ...], stdin: str | None) -> NestedCode:
     nested = NestedCode()
     program = program_name(words)
     if program not in RUNNERS and not program.startswith(("py", "ld")):
+        read_embedded(words, nested)
         return nested
     if len(words) < 2 and not language_of(program) and program not in ("xargs", "parallel"):
         return nested
@@ -72,6 +74,8 @@ def unwrap(words: tuple[str, ...], stdin: str | None) -> NestedCode:
             nested.texts += [ShellText(text=text) for text in _option_values(words, SHELL_TEXT_OPTIONS.get(key, ()))]
     for option in ARGV_OPTIONS.get(program, ()):
         nested.argvs += [words[at + 1 :] for at in range(1, len(words) - 1) if words[at] == option][:1]
+    if not (language or nested.argvs or program in SHELL_TEXT_WRAPPERS or program in _SPECIAL):
+        read_embedded(words, nested)
     return nested
 
 
@@ -107,6 +111,7 @@ def _read_wrapper(program: str, words: tuple[str, ...], nested: NestedCode) -> N
         at, _ = _command_start(words, SHELL_TEXT_WRAPPERS[program])
         if at < len(words):
             nested.texts += _shell_texts(program, words[at:])
+            nested.argvs += [words[at:]] if {"-x", "--exec"} & {*words[1:at]} else []
         return
     wrapper = WRAPPERS.get(program)
     start = 1
@@ -239,7 +244,8 @@ def _option_values(words: tuple[str, ...], options: tuple[str, ...]) -> list[str
             found += words[at + 1 : at + 2]
         elif word[:2] in options and len(word) > 2 and word[1] != "-" and not _is_option_cluster(word):
             found.append(word[2:])
-    return [value.partition("=")[2] if "ProxyCommand=" in value else value for value in found]
+    # No command begins with a dash: `npx rollup -c -w`.
+    return [value.partition("=")[2] if "ProxyCommand=" in value else value for value in found if value[:1] != "-"]
 
 
 def _may_be(word: str, option: str) -> bool:
@@ -322,7 +328,7 @@ def _read_interpreter(
                 nested.argvs.append(words[at + 1 :])
             return
         elif word in values:
-            has_code = has_code or word in ("-f", "--file", "--from-file")
+            has_code = has_code or _is_program_file(words[at:], stdin, nested)
             at += 2
         elif joined := _attached_code(word, letters, language):
             has_code = True
@@ -353,6 +359,15 @@ def _read_interpreter(
         nested.script = "" if has_code else script
     elif not has_code:
         _read_stdin(scanned, words, stdin, nested)
+
+
+def _is_program_file(words: tuple[str, ...], stdin: str | None, nested: NestedCode) -> bool:
+    """Return whether an option names a file with program text, which is read if it is standard input."""
+    if words[0] not in ("-f", "--file", "--from-file"):
+        return False
+    if words[1:2] in (("-",), ("/dev/stdin",)):
+        _read_stdin(nested.language, words, stdin, nested)
+    return True
 
 
 def _read_stdin(language: str, words: tuple[str, ...], stdin: str | None, nested: NestedCode) -> None:

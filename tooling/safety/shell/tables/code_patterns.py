@@ -59,6 +59,10 @@ def _passed(pattern: str) -> Danger:
     )
 
 
+def _empties(pattern: str) -> Danger:
+    return Danger(pattern=re.compile(pattern), rule="empty-file", reason="its code empties a file")
+
+
 def _ends(pattern: str) -> Danger:
     return Danger(pattern=re.compile(pattern), rule="code-kills", reason="its code ends other processes")
 
@@ -101,6 +105,9 @@ DANGERS: dict[str, tuple[Danger, ...]] = {
         _passed(
             r"\b(?:os\.(?:remove|unlink|system|popen|rmdir|removedirs|truncate)|shutil\.(?:rmtree|move))\b(?!\s*\()"
             r"|\b(?:rmtree|unlink|remove|removedirs|move|system|popen)\s+as\b"
+        ),
+        _empties(
+            r"\bopen\([^)]*['\"]w[bt+]*['\"]\s*\)\.close\(|\.truncate\(\s*0?\s*\)|write_(?:text|bytes)\(\s*b?['\"]{2}\s*\)"
         ),
         _ends(r"\bos\.kill(?:pg)?\s*\(|\.(?:terminate|kill)\s*\(\s*\)"),
         _erases(
@@ -188,7 +195,7 @@ DANGERS: dict[str, tuple[Danger, ...]] = {
             r"\b(?:sil(?:ent)?|noa\w*|keep\w+|verb\w*)!?\s+[^|]*!|^[:\s]*(?:\d*[%,$.]*\d*)?(?:r|w|read|write)?\s*!|\|\s*!|\n\s*(?:r\s*)?!|\b(?:system(?:list)?|job_start|jobstart"
             r"|termopen|libcall|writefile|delete|os\.execute|io\.popen|os\.remove)\s*\(|(?:^|[|:\n])\s*(?:sh(?:ell)?\b|ter(?:minal)?\b"
             r"|lua\b|luaf|luado|py(?:thon3?|x|3)?(?:file|do)?\s|perl(?:do)?\s|rub\w*\s|tcl\w*\s|mz\w*\s|so(?:urce)?!?\s|redir\b"
-            r"|exe(?:cute)?\s|mak\w*\b|set?\s+(?:shell|makeprg|grepprg|equalprg|keywordprg|formatprg)=|au(?:tocmd)?\s)"
+            r"|exe(?:cute)?\s|(?:%|(?:1|0)?,\$)\s*d(?:elete)?\b|mak\w*\b|set?\s+(?:shell|makeprg|grepprg|equalprg|keywordprg|formatprg)=|au(?:tocmd)?\s)"
         ),
     ),
     "lisp": (
