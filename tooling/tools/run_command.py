@@ -1,5 +1,6 @@
 """The tool run_command: run a shell command with limits on time and output."""
 
+import errno
 from dataclasses import replace
 from typing import Annotated
 
@@ -94,7 +95,9 @@ class RunCommand(Tool[RunCommandParams]):
             except OSError as error:
                 problem = error
                 break
-        raise ToolError(f"The command could not be started in {ctx.working_dir}: {problem}.") from problem
+        few = problem is not None and problem.errno in (errno.EMFILE, errno.ENFILE)
+        hint = " Allow the agent more open files: ulimit -n 1024." if few else ""
+        raise ToolError(f"The command could not be started in {ctx.working_dir}: {problem}.{hint}") from problem
 
 
 def _to_result(output: CommandOutput, command: str, limit_s: float, ctx: ExecCtx) -> ToolResult:

@@ -64,3 +64,18 @@ def test_what_version_0_1_left_behind_is_removed_after_a_week(folder: Path, monk
     later = time.time() + 8 * 86_400
     monkeypatch.setattr("tooling.files.temp_dir.time.time", lambda: later)
     assert [path.name for path in stale_dirs()] == ["windlass-bait-1", "windlass-box-2"]
+
+
+def test_a_process_without_free_descriptors_fails_at_once_and_leaves_nothing(folder: Path) -> None:
+    script = "import resource; from tooling.files.temp_dir import TempDir; import tempfile; "
+    script += "tempfile.gettempdir(); "
+    script += "resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3)); TempDir()"
+    ended = subprocess.run(
+        [sys.executable, "-c", script],
+        env={"TMPDIR": str(folder), "PYTHONPATH": str(Path.cwd())},
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+    assert b"Too many open files" in ended.stderr
+    assert list(folder.iterdir()) == []
