@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 from agent.backends.host import HostCommandRunner
 from agent.backends.sandbox.git.config_entries import parse_entries
 from agent.vocabulary.errors import AgentError, InputError
-from agent.workspace.git_command import Repository
+from agent.workspace.git_command import Repository, find_program
 from agent.workspace.git_state import describe_head
 from tooling.contract.command import CommandRequest
 from tooling.contract.fast_dataclass import dataclass
@@ -132,7 +132,7 @@ class Cloner:
         return target
 
     async def _clone(self, url: RepositoryUrl, branch: str | None, target: Path, *, is_shallow: bool) -> None:
-        git = shutil.which("git", path=self._environ.get("PATH"))
+        git = find_program("git", self._environ, target.parent)
         if git is None:
             raise AgentError("--repo needs git, which is not installed")
         words = ["clone", "--quiet", "--no-recurse-submodules", "--no-hardlinks", "--template="]
