@@ -77,7 +77,7 @@ def many_files() -> list[BenchResult]:
             if number % FILES_PER_FOLDER == 0:
                 folder.mkdir(parents=True)
             (folder / f"f{number}.txt").write_text(f"content {number}\n")
-        words = ["tools", "call", "search_text", json.dumps({"pattern": "content 99999"}), "-C", str(root)]
+        words = ["tools", "call", "search_text", "pattern=content 99999", "-C", str(root)]
         searched, bare = sample_interleaved(
             ROUNDS,
             lambda: home.run([AGENT, *words]).seconds,
