@@ -7,6 +7,7 @@ from pathlib import Path
 from uuid import UUID
 
 from agent.backends.backend import Backend, BackendOptions
+from agent.backends.process.environment import outside_of
 from agent.backends.table import build_backend
 from agent.backends.tool_executor import LocalToolExecutor
 from agent.config.mcp_file import user_servers
@@ -84,7 +85,7 @@ def open_server_backend(server: McpServer, options: BackendOptions) -> ServerBac
     """Return where a server runs; nothing is started yet. `options` are those of the run's own commands."""
     home = Path(options.environ.get("HOME") or "/")
     program = Path(server.argv[0])
-    environ = dict(options.environ)
+    environ = dict(options.environ) if server.is_sandboxed else outside_of(options.workspace, options.environ)
     if program.is_absolute():
         # Programs on the PATH are visible in the sandbox, with their installation.
         environ["PATH"] = os.pathsep.join((str(program.parent), environ.get("PATH", os.defpath)))

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 from agent.vocabulary.errors import InputError
+from agent.workspace.git_command import find_program
 from tooling.files.temp_dir import TempDir
 from tooling.output import decode_output
 
@@ -60,7 +61,10 @@ class ExternalPrograms:
             # The complete environment, unlike for commands of the model: the user runs these programs.
             environ = {**defaults, **self._environ}
             self._running = subprocess.Popen(
-                words, cwd=self._cwd, stdin=subprocess.PIPE if stdin is not None else None, env=environ
+                prefer_outside(words, environ, self._cwd),
+                cwd=self._cwd,
+                stdin=subprocess.PIPE if stdin is not None else None,
+                env=environ,
             )
         except OSError as error:
             raise InputError(f"cannot start {words[0]!r}: {error.strerror}") from error
@@ -71,6 +75,15 @@ class ExternalPrograms:
             return self._running.wait()
         finally:
             self._running = None
+
+
+def prefer_outside(words: Sequence[str], environ: Mapping[str, str], folder: Path) -> list[str]:
+    """Return a command line whose program is not one that commands of a run could have put into the folder.
+
+    One that is nowhere else on PATH is taken from there: it is the user's own.
+    """
+    found = None if "/" in words[0] else find_program(words[0], environ, folder)
+    return [found or words[0], *words[1:]]
 
 
 def _split_command(command: str) -> list[str]:

@@ -2,20 +2,22 @@
 
 import errno
 import os
+import stat
 from collections.abc import Iterable
 from pathlib import Path
 
 from agent.vocabulary.errors import InputError
-from tooling.files.links_out import check_links, is_of_system
+from tooling.files.links_out import check_links, is_of_system, opened_path
 
 IS_SYMLINK = "it is a symbolic link"
 
 
 def write_user_file(path: Path, text: str, folders: Iterable[Path] = ()) -> None:
     """Write a file; raise OSError also for a symlink that commands in the cwd or `folders` could have created."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+    flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
+    folders = (Path.cwd(), *folders)
     if not is_of_system(path):
-        check_links(path, (Path.cwd(), *folders))
+        check_links(path, folders)
         # A named pipe in place of the file must not block the exit.
         flags |= os.O_NOFOLLOW | os.O_NONBLOCK
     try:
@@ -23,6 +25,10 @@ def write_user_file(path: Path, text: str, folders: Iterable[Path] = ()) -> None
     except OSError as error:
         raise OSError(error.errno, IS_SYMLINK if error.errno == errno.ELOOP else error.strerror, str(path)) from error
     with os.fdopen(fd, "w", encoding="utf-8", errors="backslashreplace") as file:
+        # A folder may have become a link since the check; nothing has been changed yet.
+        check_links(path, folders, opened_path(fd))
+        if stat.S_ISREG(os.fstat(fd).st_mode):
+            os.ftruncate(fd, 0)
         file.write(text)
 
 

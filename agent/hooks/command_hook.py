@@ -4,12 +4,11 @@ They run outside the sandbox, in the working folder, with a clean environment an
 """
 
 import json
-import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from agent.backends.process.environment import clean_environment
+from agent.backends.process.environment import clean_environment, outside_of
 from agent.backends.process.host_process import HostProcess
 from agent.backends.process.output_capture import OutputCollector
 from agent.backends.process.run_process import GRACE_S, run_process
@@ -17,6 +16,7 @@ from agent.hooks.claude_calls import ClaudeCall, claude_calls, own_arguments
 from agent.hooks.command_config import CommandSpec
 from agent.hooks.command_output import HookReply, read_reply
 from agent.hooks.hook import CallDecision, GuardedCall, GuardHook, HookFailed, PromptDecision
+from agent.workspace.git_command import find_program
 from tooling.contract.command import CommandOutput, CommandRequest
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.lazy_pattern import lazy_pattern
@@ -27,6 +27,7 @@ _DESKTOP = ("DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTI
 _PERMISSION_MODES = {"auto-edit": "acceptEdits", "never": "dontAsk", "yolo": "bypassPermissions", "plan": "plan"}
 _STRICTEST_FIRST = ("deny", "ask", "pass", "allow")
 _FOLDERS = lazy_pattern(r"""(?<!\S)(["']?)(?:[^\s"'|;&]|"[^"\s]*"|'[^'\s]*')*/(?=[^\s/"'])""")
+_NO_FOLDER = "/nonexistent"
 SEVERAL = "changed the arguments of a call that concerns several files, which is not possible"
 NO_REASON = "no reason given"
 
@@ -51,15 +52,21 @@ class HookPlace:
     stop_run: Callable[[str], None] = lambda reason: None
 
     def environment(self) -> dict[str, str]:
-        """Return the environment of hook commands: harmless variables, and those that the user has named."""
-        folder = str(self.cwd())
+        """Return the environment of hook commands: harmless variables, and those that the user has named.
+
+        Nothing in it makes a program load something from the working folder, where commands can write.
+        """
+        folder = self.cwd()
         named = (*_DESKTOP, *self.extra_variables)
         passed = {name: self.environ[name] for name in named if name in self.environ}
         return {
-            **clean_environment(self.environ),
+            **clean_environment(outside_of(folder, self.environ)),
+            # Python would take a compiled module that fits the size and the time of its source.
+            "PYTHONPYCACHEPREFIX": _NO_FOLDER,
+            "PYTHONDONTWRITEBYTECODE": "1",
             **passed,
-            "CLAUDE_PROJECT_DIR": folder,
-            "WINDLASS_PROJECT_DIR": folder,
+            "CLAUDE_PROJECT_DIR": str(folder),
+            "WINDLASS_PROJECT_DIR": str(folder),
         }
 
 
@@ -182,7 +189,7 @@ class CommandHook(GuardHook):
             "hook_event_name": self.spec.event,
             **fields,
         }
-        shell = shutil.which("bash", path=place.environ.get("PATH")) or "/bin/sh"
+        shell = find_program("bash", place.environ, place.cwd()) or "/bin/sh"
         request = CommandRequest(
             argv=(shell, "-c", self.spec.command),
             cwd=place.cwd(),

@@ -2,7 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -17,7 +18,10 @@ from tooling.files.atomic_write import write_atomic
 _SCRIPT_FOLDERS = (".windlass/hooks", ".claude/hooks")
 _FOLDER_VARIABLES = lazy_pattern(r"\$\{?(?:CLAUDE|WINDLASS)_PROJECT_DIR\}?/?")
 _WORDS = lazy_pattern(r"[^\s\"'`;|&()<>=]+")
+# What Python can import; compiled files in `__pycache__` are not used for hooks.
+_MODULES = (".py", ".pyc", ".so")
 MAX_FILES = 200
+TOO_MANY_HINT = "keep scripts and the modules they use in .claude/hooks or .windlass/hooks"
 REVOKED = "is not run: the hooks of {folder} are no longer trusted (agent trust shows them)"
 CHANGED = "is not run: the hooks of {folder} have changed since you trusted them (agent trust shows them)"
 TrustStatus: TypeAlias = Literal["none", "untrusted", "changed", "trusted"]
@@ -52,10 +56,13 @@ def read_project_hooks(folder: Path) -> ProjectHooks:
             unused += found.unused
     if not specs:
         return ProjectHooks(folder=folder, unused=tuple(unused))
-    paths = sorted({path for spec in specs for path in _named_files(spec.command, folder)} | set(_scripts(folder)))
+    paths = set(_scripts(folder))
+    for spec in specs:
+        paths |= {*_named_files(spec.command, folder), *_run_files(spec.command, folder)}
+    paths |= {module for path in paths if path.suffix == ".py" for module in _modules_beside(path)}
     if len(paths) > MAX_FILES:
-        raise ConfigError(f"the hooks of {folder} concern more than {MAX_FILES} files")
-    files = tuple((str(path.relative_to(folder)), _hash(path)) for path in paths)
+        raise ConfigError(f"the hooks of {folder} concern more than {MAX_FILES} files", TOO_MANY_HINT)
+    files = tuple((str(path.relative_to(folder)), _hash(path)) for path in sorted(paths))
     return ProjectHooks(folder=folder, specs=tuple(specs), files=files, unused=tuple(unused))
 
 
@@ -127,15 +134,58 @@ def _named_files(command: str, folder: Path) -> Iterator[Path]:
             yield path
 
 
+def _run_files(command: str, folder: Path) -> Iterator[Path]:
+    """Yield the files of the folder that a command runs without naming them, such as a makefile."""
+    # Loads the grammar of the shell, which a run without hooks of a project does not need here.
+    from tooling.safety.shell.reader import ShellReader
+    from tooling.safety.shell.script_files import script_files
+
+    reader = ShellReader(str(folder))
+    try:
+        reader.read(_FOLDER_VARIABLES.sub("./", command))
+    except RecursionError:
+        return
+    for name in (name for one in reader.reading.commands for name in script_files(one)):
+        path = Path(os.path.normpath(name))
+        if path.is_relative_to(folder):
+            # One that does not exist counts as well: it would be run instead of another.
+            yield path.resolve() if path.is_file() and path.resolve().is_relative_to(folder) else path
+
+
 def _scripts(folder: Path) -> Iterator[Path]:
-    """Yield all files in the folders where hook scripts are kept: they may import each other."""
+    """Yield all files and links in the folders where hook scripts are kept: they may import each other."""
     for name in _SCRIPT_FOLDERS:
-        for path in sorted((folder / name).rglob("*"))[: MAX_FILES + 1]:
-            if path.is_file() and not path.is_symlink() and "__pycache__" not in path.parts:
+        yield from _files_below(folder / name, lambda path: True)
+
+
+def _modules_beside(script: Path) -> Iterator[Path]:
+    """Yield what a Python script can import from its folder, also in place of a module of the standard library."""
+    yield from _files_below(script.parent, lambda path: path.suffix in _MODULES or path.is_symlink())
+
+
+def _files_below(folder: Path, is_wanted: Callable[[Path], bool]) -> Iterator[Path]:
+    """Yield a few more files than are allowed at most; links are not followed."""
+    count = 0
+    for top, folders, names in os.walk(folder):
+        links = [name for name in folders if Path(top, name).is_symlink()]
+        folders[:] = sorted(name for name in folders if name != "__pycache__")
+        for path in (Path(top, name) for name in sorted((*names, *links))):
+            if is_wanted(path):
                 yield path
+                count += 1
+                if count > MAX_FILES:
+                    return
 
 
 def _hash(path: Path) -> str:
+    """Return the hash of a file, empty if there is none; that of a link is for where it leads."""
+    if path.is_symlink():
+        target = path.resolve()
+        if target.is_dir():
+            raise ConfigError(f"{path} is a link to a folder, so what it contains cannot be watched")
+        return hashlib.sha256(f"{path.readlink()} {_hash(target)}".encode()).hexdigest()
+    if not path.exists():
+        return ""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

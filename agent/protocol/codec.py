@@ -5,12 +5,11 @@ from typing import get_args
 
 from agent.protocol.envelope import Envelope
 from agent.protocol.events import Event
-from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import DecodeError, JsonObject, decode, encode
 
 FORMAT = 1
 _EVENTS: dict[str, type] = {event.type: event for event in get_args(Event)}
-_ENVELOPE_KEYS = ("v", "type", "ts", "seq", "session_id", "run_id", "step_id", "attempt")
+_ENVELOPE_FIELDS = ("seq", "ts", "session_id", "run_id", "step_id", "attempt")
 # Optional fields of the event stream, omitted if they are null.
 _OPTIONAL = frozenset(
     {
@@ -59,29 +58,6 @@ class CodecError(ValueError):
     """A line is not an event of any known format."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _EnvelopeFields:
-    """The envelope's own fields, as stored on a line."""
-
-    ts: str
-    seq: int
-    session_id: str
-    run_id: str
-    step_id: str | None = None
-    attempt: int | None = None
-
-    def wrap(self, event: Event) -> Envelope:
-        return Envelope(
-            event=event,
-            seq=self.seq,
-            ts=self.ts,
-            session_id=self.session_id,
-            run_id=self.run_id,
-            step_id=self.step_id,
-            attempt=self.attempt,
-        )
-
-
 def to_json(envelope: Envelope) -> dict[str, object]:
     """Return the event as one flat JSON object."""
     flat: dict[str, object] = {
@@ -111,7 +87,8 @@ def to_line(envelope: Envelope) -> bytes:
 def from_line(line: bytes | str) -> Envelope:
     """Parse one line; unknown fields are ignored."""
     try:
-        flat = json.loads(line)
+        # Without a look for other encodings.
+        flat = json.loads(line.decode() if isinstance(line, bytes) else line)
     except ValueError as error:
         raise CodecError(f"not JSON: {error}") from error
     if not isinstance(flat, dict):
@@ -126,10 +103,28 @@ def from_json(flat: JsonObject) -> Envelope:
     event_type = _EVENTS.get(str(flat.get("type")))
     if event_type is None:
         raise CodecError(f"unknown event type {flat.get('type')!r}")
-    payload = {key: value for key, value in flat.items() if key not in _ENVELOPE_KEYS}
     try:
-        event: Event = decode(event_type, payload, extra="ignore")
-        fields = decode(_EnvelopeFields, flat, extra="ignore")
+        # The names of the envelope are not those of any event.
+        event: Event = decode(event_type, flat, extra="ignore")
     except DecodeError as error:
         raise CodecError(f"{flat.get('type')}: {error}") from error
-    return fields.wrap(event)
+    get = flat.get
+    seq, ts, session_id, run_id, step_id, attempt = map(get, _ENVELOPE_FIELDS)
+    if (
+        type(seq) is int
+        and type(ts) is str
+        and type(session_id) is str
+        and type(run_id) is str
+        and (step_id is None or type(step_id) is str)
+        and (attempt is None or type(attempt) is int)
+    ):
+        return Envelope(
+            event=event,
+            seq=seq,
+            ts=ts,
+            session_id=session_id,
+            run_id=run_id,
+            step_id=step_id,
+            attempt=attempt,
+        )
+    raise CodecError(f"{get('type')}: the envelope has a missing or invalid field")

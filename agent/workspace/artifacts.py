@@ -2,10 +2,12 @@
 
 import hashlib
 import os
+import stat
 from collections.abc import Iterable
 from pathlib import Path
 
 from agent.vocabulary.outcome import ArtifactFile
+from tooling.files.links_out import opened_path
 
 OUTPUT = "output"
 MAX_FILES = 1000
@@ -55,7 +57,10 @@ def _describe(workspace: Path, path: str) -> ArtifactFile | None:
     try:
         fd = os.open(full, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
         with os.fdopen(fd, "rb") as file:
-            if not full.is_file():
+            real = opened_path(fd) or full
+            is_inside = real.is_relative_to(workspace.resolve()) or real == full
+            # A folder on the way may have become a link to a place outside.
+            if not stat.S_ISREG(os.fstat(fd).st_mode) or not is_inside:
                 return None
             digest = hashlib.file_digest(file, "sha256").hexdigest()
             return ArtifactFile(path=str(full), name=path, bytes=os.fstat(file.fileno()).st_size, sha256=digest)

@@ -12,9 +12,9 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from agent.backends.host import HostCommandRunner
-from agent.backends.sandbox.git.config_entries import parse_entries
+from agent.backends.sandbox.git.config_entries import MAX_CONFIG_BYTES, parse_entries
 from agent.vocabulary.errors import AgentError, InputError
-from agent.workspace.git_command import Repository
+from agent.workspace.git_command import Repository, find_program, read_start
 from agent.workspace.git_state import describe_head
 from tooling.contract.command import CommandRequest
 from tooling.contract.fast_dataclass import dataclass
@@ -133,7 +133,7 @@ class Cloner:
         return target
 
     async def _clone(self, url: RepositoryUrl, branch: str | None, target: Path, *, is_shallow: bool) -> None:
-        git = shutil.which("git", path=self._environ.get("PATH"))
+        git = find_program("git", self._environ, target.parent)
         if git is None:
             raise AgentError("--repo needs git, which is not installed")
         words = ["clone", "--quiet", "--no-recurse-submodules", "--no-hardlinks", "--template="]
@@ -174,10 +174,7 @@ class Cloner:
 
 def is_clone_of(folder: Path, url: RepositoryUrl) -> bool:
     """Whether a folder is a clone of a repository; nothing in it is run to find out."""
-    try:
-        text = (folder / ".git" / "config").read_bytes()
-    except OSError:
-        return False
+    text = read_start(folder / ".git" / "config", MAX_CONFIG_BYTES)
     remotes = {value for key, value in parse_entries(text) or () if key == "remote.origin.url"}
     return bool(remotes & {url.address, f"file://{url.address}"})
 

@@ -8,9 +8,10 @@ import os
 import re
 import stat
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
+from agent.backends.process.environment import path_outside
 from agent.vocabulary.errors import AgentError, UsageError
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.lazy_pattern import lazy_pattern
@@ -76,7 +77,7 @@ def find_program(name: str, environ: Mapping[str, str], *workspaces: Path) -> st
     """Return a program that commands cannot have written: from a folder of PATH outside of the workspaces."""
     import shutil
 
-    return shutil.which(name, path=_path_outside(environ, workspaces))
+    return shutil.which(name, path=path_outside(environ, workspaces))
 
 
 def run_git(
@@ -115,7 +116,7 @@ def _environment(repository: Repository, environ: Mapping[str, str]) -> dict[str
     return {
         **kept,
         **_ENVIRONMENT,
-        "PATH": _path_outside(environ, _folders(repository)),
+        "PATH": path_outside(environ, _folders(repository)),
         "GIT_DIR": str(repository.git_dir),
         "GIT_COMMON_DIR": str(common_git_dir(repository)),
         "GIT_WORK_TREE": str(repository.root),
@@ -125,13 +126,6 @@ def _environment(repository: Repository, environ: Mapping[str, str]) -> dict[str
 def _folders(repository: Repository) -> tuple[Path, Path]:
     """Return the work tree, and the main one if it is a linked worktree."""
     return repository.root, common_git_dir(repository).parent
-
-
-def _path_outside(environ: Mapping[str, str], workspaces: Iterable[Path]) -> str:
-    """Return PATH without relative folders and those in a workspace, such as its `.venv/bin`."""
-    folders = (Path(entry) for entry in environ.get("PATH", os.defpath).split(os.pathsep) if entry.startswith("/"))
-    inside = [workspace.resolve() for workspace in workspaces]
-    return os.pathsep.join(str(one) for one in folders if not any(one.resolve().is_relative_to(top) for top in inside))
 
 
 def _is_safe(repository: Repository) -> bool:

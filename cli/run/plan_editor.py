@@ -21,6 +21,7 @@ from agent.planning.plan_text import toml_text
 from agent.plugins.find import load_full_catalog
 from agent.vocabulary.errors import AgentError, LimitError
 from agent.vocabulary.plan import Plan, PlanStep
+from cli.external_programs import prefer_outside
 from cli.run.flags import RunFlags
 from cli.run.progress import print_stderr
 from tooling.files.temp_dir import TempDir
@@ -56,6 +57,7 @@ class PlanEditor:
         report: Callable[[str], None] = print_stderr,
     ) -> None:
         self._capabilities = capabilities
+        self._environ = environ
         self._editor = environ.get("VISUAL") or environ.get("EDITOR") or DEFAULT_EDITOR
         self._ask = ask
         self._report = report
@@ -89,7 +91,8 @@ class PlanEditor:
         try:
             with _ignore_sigint():
                 # No shell in between: it would receive Ctrl-C along with the editor and exit.
-                self._running = subprocess.Popen([*shlex.split(self._editor), str(path)], stdout=out)
+                words = prefer_outside([*shlex.split(self._editor), str(path)], self._environ, Path.cwd())
+                self._running = subprocess.Popen(words, stdout=out)
                 code = self._running.wait()
                 self._running = None
         except (OSError, ValueError) as error:

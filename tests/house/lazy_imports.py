@@ -43,6 +43,8 @@ LAZY_MODULES: dict[str, str] = {
     "agent.plugins.run_plugins": "only if there are plugins",
     "agent.plugins.skeleton": "only for `agent plugins new`",
     "cli.repl.plugins": "only if there are plugins",
+    "tooling.safety.shell.reader": "loads the grammar of the shell; only for hooks of a project",
+    "tooling.safety.shell.script_files": "loads the grammar of the shell; only for hooks of a project",
     "agent.hooks.load": "only if hooks are configured",
     "agent.hooks.callback_client": "imports httpx; only with a callback URL",
     "agent.hooks.progress_hooks": "only with a callback URL",

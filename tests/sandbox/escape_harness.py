@@ -40,6 +40,7 @@ while True:
 # One that every user can run.
 _INTERPRETER = "/usr/bin/python3" if Path("/usr/bin/python3").exists() else sys.executable
 _IPC_CREAT, _IPC_RMID = 0o1000, 0
+_GET_FLAGS = 0x80086601
 
 
 class EscapeHarness:
@@ -119,6 +120,7 @@ class EscapeHarness:
             "shared-memory": libc.shmget(key, 0, 0),
             "semaphores": libc.semget(key, 0, 0),
             "messages": libc.msgget(key, 0),
+            "attributes-of-a-file": _file_flags(self.outside / "secret"),
         }
 
     def find_survivors(self, mark: str = "") -> list[int]:
@@ -232,6 +234,15 @@ class EscapeHarness:
         assert victim.stdout.readline() == b"ready\n"
         stat = Path(f"/proc/{victim.pid}/stat").read_text().rpartition(")")[2].split()
         return {"VICTIM": str(victim.pid), "VICTIM_BORN": stat[19]}
+
+
+def _file_flags(path: Path) -> int:
+    """Return the flags of a file (`lsattr`); 0 where the file system has none."""
+    with path.open() as file:
+        try:
+            return int.from_bytes(fcntl.ioctl(file, _GET_FLAGS, bytes(8)), "little")
+        except OSError:
+            return 0
 
 
 def _own_address() -> str:

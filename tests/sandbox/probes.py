@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from platform import machine
 
 from agent.backends.sandbox.seccomp import ARCHITECTURES
+from tests.sandbox import side_doors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,6 +144,10 @@ _CHANGES = {
 _CHANGED_FACT = {
     "signal-by-descriptor": "signal",
     "signal-by-owner-of-a-pipe": "signal",
+    "signal-to-thread": "signal",
+    "signal-to-thread-of-group": "signal",
+    "signal-with-value": "signal",
+    "signal-by-owner-of-a-thread": "signal",
 }
 _PRIVILEGES = {
     "capabilities": "grep CapEff /proc/self/status | cut -f 2 | grep -q '[1-9a-f]'",
@@ -236,11 +241,16 @@ ESCAPES = (
     *(Escape(name=f"processes/{name}", script=script) for name, script in _PROCESSES.items()),
     *(
         Escape(name=f"change/{name}", script=script, changed=_CHANGED_FACT.get(name, name))
-        for name, script in _CHANGES.items()
+        for name, script in {**_CHANGES, **side_doors.OF_SIGNALS}.items()
     ),
-    *(Escape(name=f"privileges/{name}", script=script) for name, script in _PRIVILEGES.items()),
+    *(
+        Escape(name=f"privileges/{name}", script=script)
+        for name, script in {**_PRIVILEGES, **side_doors.OF_PRIVILEGES}.items()
+    ),
     *(Escape(name=f"namespaces/{name}", script=script) for name, script in _NAMESPACES.items()),
     *(Escape(name=f"calls/{name}", script=script) for name, script in _CALLS.items()),
-    *(Escape(name=f"git/{name}", script=script) for name, script in _GIT.items()),
+    *(Escape(name=f"git/{name}", script=script) for name, script in {**_GIT, **side_doors.OF_GIT}.items()),
+    *(Escape(name=f"proc/{name}", script=script) for name, script in side_doors.OF_PROC.items()),
+    *(Escape(name=f"devices/{name}", script=script) for name, script in side_doors.OF_DEVICES.items()),
     *(Escape(name=f"survive/{name}", script=script, survives=True) for name, script in _SURVIVORS.items()),
 )

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from agent.backends.sandbox.git import guard, repositories
 from agent.backends.sandbox.runner import SandboxCommandRunner
-from tests.agent.backends.backend_cases import BuildRunner
+from tests.agent.backends.backend_cases import BuildRunner, list_names
 from tests.programs import needs
 from tooling.contract.command import CommandRequest
 
@@ -147,8 +148,49 @@ async def test_thousands_of_nested_repositories_do_not_stop_the_sandbox(
         (store / "hooks").mkdir(parents=True)
         (store / "config").touch()
     runner = build_runner(tmp_path / "ws", "bubblewrap")
-    ended = await runner.run(CommandRequest(argv=("echo", "on"), cwd=tmp_path / "ws", timeout_s=20))
+    for _ in range(2):
+        ended = await runner.run(CommandRequest(argv=("echo", "on"), cwd=tmp_path / "ws", timeout_s=60))
+        assert ended.output == b"on\n"
+        runner.protect_new_repositories()
+
+
+@needs("bwrap")
+async def test_very_long_paths_do_not_stop_the_sandbox(tmp_path: Path, build_runner: BuildRunner) -> None:
+    for name in range(190):
+        store = tmp_path / "ws" / ("d" * 250) / ("e" * 250) / (f"{name}-" + "f" * 240) / ".git"
+        (store / "hooks").mkdir(parents=True)
+        for part in range(8):
+            module = store / "modules" / ("m" * 250) / ("n" * 250) / f"{part}"
+            for inner in ("HEAD", "objects", "refs", "hooks"):
+                (module / inner).mkdir(parents=True)
+        (store / "config").touch()
+    runner = build_runner(tmp_path / "ws", "bubblewrap")
+    ended = await runner.run(CommandRequest(argv=("echo", "on"), cwd=tmp_path / "ws", timeout_s=60))
     assert ended.output == b"on\n"
+
+
+@needs("bwrap", "git")
+async def test_repositories_beyond_the_number_of_mounts_are_cleaned_when_a_command_has_moved_them(
+    tmp_path: Path, build_runner: BuildRunner
+) -> None:
+    workspace = tmp_path / "ws"
+    for name in range(190):
+        for part in range(8):
+            module = workspace / f"r{name}" / ".git" / "modules" / f"a{part}" / "b"
+            (module / "hooks").mkdir(parents=True)
+            for inner in ("HEAD", "objects", "refs"):
+                (module / inner).mkdir()
+            (module / "config").touch()
+    runner = build_runner(workspace, "bubblewrap")
+    script = (
+        "for r in r*; do mv $r old; mkdir -p $r/.git/modules/a0/b; cp -r old/.git/modules/a0/b $r/.git/modules/a0; "
+    )
+    plant = "echo '[core] fsmonitor = evil' > $r/.git/modules/a0/b/config; rm -rf old; done 2>/dev/null"
+    await runner.run(CommandRequest(argv=("bash", "-c", script + plant), cwd=workspace, timeout_s=100))
+    await runner.stop()
+    configs = [path.read_text() for path in workspace.glob("r*/.git/modules/a0/b/config")]
+    assert len(configs) == 190
+    assert not any("evil" in text for text in configs)
 
 
 @needs("bwrap")
@@ -157,3 +199,37 @@ async def test_a_workspace_in_var_tmp_works(build_runner: BuildRunner) -> None:
         runner = build_runner(Path(folder), "bubblewrap")
         ended = await runner.run(CommandRequest(argv=("touch", "a"), cwd=Path(folder), timeout_s=20))
         assert (ended.exit_code, (Path(folder) / "a").exists()) == (0, True), ended
+
+
+@pytest.mark.parametrize("sandbox", [pytest.param("bubblewrap", marks=needs("bwrap")), "landlock"])
+async def test_what_the_user_has_set_in_a_repository_far_below_stays(
+    sandbox: str, tmp_path: Path, build_runner: BuildRunner
+) -> None:
+    store = tmp_path / "ws" / "a" / "b" / "c" / "d" / "e" / ".git"
+    for part in ("HEAD", "objects", "refs", "hooks"):
+        (store / part).mkdir(parents=True)
+    (store / "config").write_text("[alias]\n\tst = status\n")
+    (store / "hooks" / "pre-commit").write_text("mine")
+    runner = build_runner(tmp_path / "ws", sandbox)
+    script = "echo evil > a/b/c/d/e/.git/hooks/post-merge; mkdir -p a/b/c/d/f; touch a/b/c/d/x"
+    await runner.run(CommandRequest(argv=("bash", "-c", script), cwd=tmp_path / "ws", timeout_s=60))
+    await runner.stop()
+    assert (store / "config").read_text() == "[alias]\n\tst = status\n"
+    assert list_names(store / "hooks") == ["post-merge.blocked", "pre-commit"]
+
+
+async def test_what_was_there_stays_even_if_there_are_too_many_folders_to_look_at(
+    tmp_path: Path, build_runner: BuildRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(repositories, "_MAX_FOLDERS_OF_ALL", 4)
+    store = tmp_path / "ws" / "a" / "b" / "c" / "d" / "e" / ".git"
+    for part in ("HEAD", "objects", "refs", "hooks"):
+        (store / part).mkdir(parents=True)
+    (store / "hooks" / "pre-commit").write_text("mine")
+    os.utime(store / "hooks" / "pre-commit", (0, 0))
+    runner = build_runner(tmp_path / "ws")
+    monkeypatch.setattr(guard, "_CLOCK_NS", -(10**9))
+    await runner.run(CommandRequest(argv=("true",), cwd=tmp_path / "ws", timeout_s=60))
+    monkeypatch.setattr(repositories, "_MAX_FOLDERS_OF_ALL", 40)
+    await runner.stop()
+    assert list_names(store / "hooks") == ["pre-commit"]

@@ -112,3 +112,21 @@ def test_own_folders_cannot_be_the_workspace(
     work = tmp_path / "sessions" / "s1" / "workspace"
     work.mkdir(parents=True)
     build_runner(work, sandbox, hidden=(tmp_path,))
+
+
+@needs("bwrap")
+async def test_a_repository_in_a_dot_folder_does_not_open_it_to_the_next_run(
+    home: Path, build_runner: BuildRunner
+) -> None:
+    for name in (".oh-my-zsh/.git", ".config/nvim/.git", "project/.git"):
+        for part in ("HEAD", "objects", "refs", "hooks"):
+            (home / name / part).mkdir(parents=True)
+        (home / name / "config").touch()
+    before = contents(home)
+    runner = build_runner(home, environ={**ENVIRON, "HOME": str(home)})
+    await sh(runner, "true")
+    runner.protect_new_repositories()
+    await sh(runner, "echo evil > .oh-my-zsh/oh-my-zsh.sh; echo evil > .config/nvim/init.lua; echo x > .config/new")
+    assert contents(home) == before
+    await sh(runner, "echo mine > project/file")
+    assert (home / "project/file").read_text() == "mine\n"

@@ -108,6 +108,8 @@ def provider_round(folder: Path, rng: random.Random, shim: Path) -> None:
         for _ in range(rng.randrange(1, 4)):
             provider.fault(rng.choice(PROVIDER_FAULTS), times=rng.randrange(1, 3), retry_after="0")
         flags = ("--model", model, "--set", f"api_base={provider.base_url}", "--set", "api_key=k", "--scratch")
+        # Keep-alives without an end are a reply until its time limit.
+        flags = (*flags, "--set", "reply_timeout_s=15")
         ended = _run(user, "run", "go", *flags, "--planning", rng.choice(("auto", "always")), *STREAM)
     _check_output(ended, str(folder))
     assert b'"type": "result"' in ended.stdout.splitlines()[-1], folder

@@ -27,6 +27,7 @@ _LISTS: dict[object, Callable[[Iterable[object]], Collection[object]]] = {
 _MAPPINGS = (dict, Mapping, MutableMapping)
 _PLAIN = frozenset({str, bool, int, float})
 _BOOLEAN_WORDS = {"true": True, "false": False}
+_MISSING = object()
 
 
 class DecodeError(ValueError):
@@ -46,7 +47,7 @@ def schema_of(cls: type) -> dict[str, object]:
 
 def decode(cls: type[T], data: object, *, location: str = "", extra: Literal["forbid", "ignore"] = "forbid") -> T:
     """Build `cls` from plain JSON data, or raise DecodeError."""
-    if not isinstance(data, Mapping):
+    if type(data) is not dict and not isinstance(data, Mapping):
         raise DecodeError(f"{location or cls.__name__}: expected an object, got {_json_type(data)}")
     known = _readers(cast(type, cls))
     prefix = f"{location}." if location else ""
@@ -54,11 +55,15 @@ def decode(cls: type[T], data: object, *, location: str = "", extra: Literal["fo
         raise DecodeError(f"unknown field {prefix}{unknown[0]}{did_you_mean(unknown[0], known)}")
     values: dict[str, object] = {}
     for name, reader in known.items():
-        if name in data:
-            value = data[name]
-            values[name] = value if reader.accepts(value) else reader.decode(value, f"{prefix}{name}", extra)
-        elif reader.is_required:
-            raise DecodeError(f"missing field {prefix}{name} ({_describe_type(reader.hint)})")
+        # Not through a method: logs have millions of values, most of which need no more than a look at their type.
+        value = data.get(name, _MISSING)
+        if value is _MISSING:
+            if reader.is_required:
+                raise DecodeError(f"missing field {prefix}{name} ({_describe_type(reader.hint)})")
+        elif type(value) in reader.types or (type(value) is str and value in reader.texts):
+            values[name] = value
+        else:
+            values[name] = _decode_value(reader.hint, value, f"{prefix}{name}", extra)
     return cls(**values)
 
 
@@ -105,26 +110,23 @@ def _fields(cls: type) -> tuple[tuple[dataclasses.Field[object], object], ...]:
 
 
 class _FieldReader:
-    """How one field is decoded; logs have millions of values, most of which need no more than a look at their type."""
+    """How one field is decoded: values of these types, and these texts, are what the field holds already."""
 
-    __slots__ = ("_unchanged", "hint", "is_required")
+    __slots__ = ("hint", "is_required", "texts", "types")
+
+    types: frozenset[type]
+    texts: frozenset[object]
 
     def __init__(self, field: dataclasses.Field[object], hint: object) -> None:
         self.hint = hint
         self.is_required = _is_required(field)
+
+    def __getattr__(self, name: str) -> object:
         # Found when the field is first read: of a large class few fields may ever be.
-        self._unchanged: tuple[frozenset[type], frozenset[object]] | None = None
-
-    def accepts(self, value: object) -> bool:
-        """Whether the value is what the field holds, without any conversion."""
-        if self._unchanged is None:
-            self._unchanged = _unchanged(self.hint)
-        types, texts = self._unchanged
-        kind = type(value)
-        return kind in types or (kind is str and value in texts)
-
-    def decode(self, value: object, location: str, extra: Literal["forbid", "ignore"]) -> object:
-        return _decode_value(self.hint, value, location, extra)
+        if name not in ("types", "texts"):
+            raise AttributeError(name)
+        self.types, self.texts = _unchanged(self.hint)
+        return getattr(self, name)
 
 
 def _unchanged(hint: object) -> tuple[frozenset[type], frozenset[object]]:
@@ -137,6 +139,9 @@ def _unchanged(hint: object) -> tuple[frozenset[type], frozenset[object]]:
     if origin in (Union, types.UnionType) and type(None) in args and len(args) == 2:
         kinds, texts = _unchanged(next(arg for arg in args if arg is not type(None)))
         return kinds | {type(None)}, texts
+    if origin is Mapping and args[1] is object:
+        # The keys of JSON are texts.
+        return frozenset({dict}), frozenset()
     if hint is object:
         return frozenset({str, int, float, bool, type(None), dict, list}), frozenset()
     # Not float: a number that is none (NaN) is refused.

@@ -33,14 +33,14 @@ def open_named(path: Path, folders: Iterable[Path]) -> BinaryIO:
     """Open a file for reading; raises OSError for a link that commands in one of the folders could have planted."""
     file = path.open("rb")
     try:
-        check_links(path, folders, _opened_path(file.fileno()))
+        check_links(path, folders, opened_path(file.fileno()))
     except OSError:
         file.close()
         raise
     return file
 
 
-def _opened_path(fd: int) -> Path | None:
+def opened_path(fd: int) -> Path | None:
     """Return what is really open, which no link can change any more; None where the system does not tell."""
     try:
         return Path(f"/proc/self/fd/{fd}").readlink()

@@ -1,5 +1,6 @@
 """The tools run_command and run_python: run a shell command or Python code with limits on time and output."""
 
+import errno
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -162,7 +163,9 @@ async def _run_first(
         except OSError as error:
             problem = error
             break
-    raise ToolError(f"The command could not be started in {ctx.working_dir}: {problem}.") from problem
+    few = problem is not None and problem.errno in (errno.EMFILE, errno.ENFILE)
+    hint = " Allow the agent more open files: ulimit -n 1024." if few else ""
+    raise ToolError(f"The command could not be started in {ctx.working_dir}: {problem}.{hint}") from problem
 
 
 def _to_result(output: CommandOutput, name: str, limit_s: float, ctx: ExecCtx) -> ToolResult:

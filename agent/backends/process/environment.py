@@ -1,6 +1,8 @@
 """The environment of commands: what building and testing needs, without secrets."""
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 _USER_VARIABLES = """
     PATH HOME USER LOGNAME SHELL LANG LANGUAGE TZ TMPDIR CI SOURCE_DATE_EPOCH
@@ -46,3 +48,24 @@ def _is_allowed(name: str, value: str) -> bool:
         return False
     # A URL with a password is a secret too.
     return not ("://" in value and "@" in value)
+
+
+def outside_of(folder: Path, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables for a program outside the sandbox: none makes it load something from a working folder."""
+    kept = {name: value for name, value in environ.items() if not _leads_into(value, folder)}
+    return {**kept, "PATH": path_outside(environ, (folder,))}
+
+
+def path_outside(environ: Mapping[str, str], workspaces: Iterable[Path]) -> str:
+    """Return PATH without relative folders and those in a workspace, such as its `.venv/bin`."""
+    folders = (Path(entry) for entry in environ.get("PATH", os.defpath).split(os.pathsep) if entry.startswith("/"))
+    inside = [workspace.resolve() for workspace in workspaces]
+    return os.pathsep.join(str(one) for one in folders if not any(one.resolve().is_relative_to(top) for top in inside))
+
+
+def _leads_into(value: str, folder: Path) -> bool:
+    """Whether a variable names the folder, or a list of folders has an entry that is relative to it."""
+    if str(folder) in value or str(folder.resolve()) in value:
+        return True
+    entries = value.split(os.pathsep)
+    return len(entries) > 1 and "://" not in value and not all(entry.startswith("/") for entry in entries)

@@ -2,6 +2,7 @@
 
 import os
 import re
+import stat
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -146,7 +147,8 @@ _SECRET_FILES = split_words(
 )
 # Where the folders of sessions and worktrees are in the data folder.
 _OWN_WORKSPACE = lazy_pattern(r"(?:.*/)?(?:sessions/[^/]+/workspace|worktrees/[^/]+(?:/tree|\.steps))(?:/.*)?")
-_MACHINE_FILES = ("/proc/keys", "/proc/timer_list", "/proc/sched_debug", "/proc/latency_stats", "/proc/kcore")
+# Besides those of /proc that only root can read: a sandbox started by root could read them too.
+_MACHINE_FILES = ("keys", "timer_list", "sched_debug", "latency_stats", "kcore")
 _VAR_TMP = Path("/var/tmp")
 _PLAIN_USER, _PLAIN_ID = "user", 1000
 
@@ -181,7 +183,7 @@ def build_policy(
         links=links,
         generated_files=tuple(_generated_files(home, uid, gid)),
         toolchains=find_toolchains(environ, home, already_shown=shown),
-        machine_files=tuple(path for path in map(Path, _MACHINE_FILES) if path.exists()),
+        machine_files=tuple(_machine_files(Path("/proc"))),
         pinned=tuple(path for path in dict.fromkeys(pinned) if is_changeable(path, homes)),
         protected=git.protected,
         frozen=homes.frozen,
@@ -209,6 +211,19 @@ def _outermost(folders: Iterable[Path]) -> tuple[Path, ...]:
                 hint="choose a narrower folder",
             )
     return tuple(outermost)
+
+
+def _machine_files(proc: Path) -> Iterator[Path]:
+    """Yield the files that tell about the whole machine, or about the memory of its processes."""
+    try:
+        entries = sorted(os.scandir(proc), key=lambda entry: entry.name)
+    except OSError:
+        return
+    for entry in entries:
+        if not entry.name.isdigit() and entry.is_file(follow_symlinks=False):
+            is_for_all = entry.stat(follow_symlinks=False).st_mode & stat.S_IROTH
+            if entry.name in _MACHINE_FILES or not is_for_all:
+                yield Path(entry.path)
 
 
 def _home(environ: Mapping[str, str]) -> Path:

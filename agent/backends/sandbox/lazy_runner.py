@@ -117,6 +117,11 @@ class LazySandboxRunner:
             runner.close()
             self._options.on_sandbox_error(error)
             raise
+        except OSError as problem:
+            runner.close()
+            start_problem = start_error("the sandbox", problem)
+            self._options.on_sandbox_error(start_problem)
+            raise start_problem from problem
         except asyncio.CancelledError:
             runner.close()
             raise

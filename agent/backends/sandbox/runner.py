@@ -14,7 +14,8 @@ from agent.backends.sandbox.bubblewrap.world_sandbox import WorldSandbox
 from agent.backends.sandbox.cgroup import find_cgroup_parent
 from agent.backends.sandbox.detect import build_policy
 from agent.backends.sandbox.git.guard import GitGuard
-from agent.backends.sandbox.git.protection import find_git_paths
+from agent.backends.sandbox.git.protection import GitPaths, find_git_paths
+from agent.backends.sandbox.home_folder import HomeFolders, is_changeable
 from agent.backends.sandbox.landlock.landlock_sandbox import LandlockSandbox
 from agent.backends.sandbox.seatbelt import SeatbeltSandbox
 from agent.backends.sandbox.seccomp import UnknownArchitecture
@@ -126,6 +127,7 @@ class SandboxCommandRunner:
         self._grace_s = grace_s
         self._on_planted = on_planted
         self._guard = _git_guard(sandbox)
+        self._learning: asyncio.Future[None] | None = None
         self._checking: asyncio.Future[None] | None = None
         self._is_check_wanted = False
         self._has_run = False
@@ -141,6 +143,9 @@ class SandboxCommandRunner:
         disk = DiskWatch(policy.writable, policy.limits.free_disk_bytes, policy.limits.free_disk_files)
         check = request.cancel_check
         watched = replace(request, cancel_check=lambda: (check is not None and check()) or disk.is_full())
+        if self._learning is None:
+            self._learning = asyncio.ensure_future(asyncio.to_thread(self._guard.learn))
+        await asyncio.shield(self._learning)
         try:
             output = await run_process(watched, self._sandbox.launch, grace_s=self._grace_s)
         finally:
@@ -165,11 +170,14 @@ class SandboxCommandRunner:
             self._report(self._guard.check(is_deep=True))
         self._has_run = False
         if isinstance(sandbox, WorldSandbox) and sandbox.is_idle:
-            git = find_git_paths(sandbox.policy.writable, sandbox.policy.home)
-            pinned = tuple(dict.fromkeys((*sandbox.policy.pinned, *git.pinned)))
-            protected = tuple(dict.fromkeys((*sandbox.policy.protected, *git.protected)))
-            sandbox.policy = replace(sandbox.policy, pinned=pinned, protected=protected, repositories=git.stores)
-            self._guard = _git_guard(sandbox)
+            policy = sandbox.policy
+            before = GitPaths(pinned=policy.pinned, protected=policy.protected)
+            git = find_git_paths(policy.writable, policy.home, before=before)
+            homes = HomeFolders(frozen=policy.frozen, thawed=policy.thawed)
+            # A pinned folder is writable, which those of a home folder must not become.
+            pinned = tuple(path for path in git.pinned if is_changeable(path, homes))
+            sandbox.policy = replace(policy, pinned=pinned, protected=git.protected, repositories=git.stores)
+            self._guard, self._learning = _git_guard(sandbox), None
 
     async def settle(self) -> None:
         """Wait until what commands planted for git is taken back."""

@@ -26,7 +26,8 @@ _X86_64 = """
 """
 _X86_64_NO_NAMESPACES = """
     chown=92 fchown=93 lchown=94 fchownat=260 setxattr=188 lsetxattr=189 fsetxattr=190 removexattr=197
-    lremovexattr=198 fremovexattr=199 setxattrat=463 removexattrat=466 shmget=29 shmat=30 semget=64 msgget=68
+    lremovexattr=198 fremovexattr=199 setxattrat=463 removexattrat=466 file_setattr=469 shmget=29 shmat=30 semget=64
+    msgget=68
     mq_open=240 mq_unlink=241 shmctl=31 semop=65 semctl=66 msgsnd=69 msgrcv=70 msgctl=71 semtimedop=220
     migrate_pages=256 inotify_add_watch=254
 """
@@ -46,7 +47,8 @@ _AARCH64 = """
 """
 _AARCH64_NO_NAMESPACES = """
     setxattr=5 lsetxattr=6 fsetxattr=7 removexattr=14 lremovexattr=15 fremovexattr=16 fchownat=54 fchown=55
-    setxattrat=463 removexattrat=466 mq_open=180 mq_unlink=181 msgget=186 semget=190 shmget=194 shmat=196 msgctl=187
+    setxattrat=463 removexattrat=466 file_setattr=469 mq_open=180 mq_unlink=181 msgget=186 semget=190 shmget=194
+    shmat=196 msgctl=187
     msgrcv=188 msgsnd=189 semctl=191 semtimedop=192 semop=193 shmctl=195 migrate_pages=238
     inotify_add_watch=27
 """

@@ -57,13 +57,13 @@ class FileLog:
         size = os.fstat(self._fd).st_size
         if size == 0 or os.pread(self._fd, 1, size - 1) == b"\n":
             return size
-        tail = _last_line(self._fd, size)
-        if _is_event(tail):
+        start = _last_line_start(self._fd, size)
+        if os.pread(self._fd, 1, size - 1) == b"}" and _is_event(_read_at(self._fd, start, size)):
             # Only the line feed is missing; the event itself is complete.
             os.write(self._fd, b"\n")
             return size + 1
-        os.ftruncate(self._fd, size - len(tail))
-        return size - len(tail)
+        os.ftruncate(self._fd, start)
+        return start
 
 
 def read_events(path: Path) -> Iterator[Envelope]:
@@ -87,17 +87,25 @@ def last_seq(path: Path) -> int:
     return max(numbers) if numbers else max((line.seq for line in read_lines(path)), default=0)
 
 
-def _last_line(fd: int, size: int) -> bytes:
-    """Return the bytes after the last line feed."""
-    start, chunks = size, list[bytes]()
-    while start > 0:
-        chunk_start = max(0, start - TAIL_BYTES)
-        before, newline, chunk = os.pread(fd, start - chunk_start, chunk_start).rpartition(b"\n")
-        chunks.append(chunk if newline else before + chunk)
-        if newline:
-            break
-        start = chunk_start
-    return b"".join(reversed(chunks))
+def _last_line_start(fd: int, size: int) -> int:
+    """Return the offset after the last line feed."""
+    end = size
+    while end > 0:
+        start = max(0, end - TAIL_BYTES)
+        found = os.pread(fd, end - start, start).rfind(b"\n")
+        if found >= 0:
+            return start + found + 1
+        end = start
+    return 0
+
+
+def _read_at(fd: int, start: int, end: int) -> bytes:
+    """Return the bytes between two offsets; one call may return fewer."""
+    chunks: list[bytes] = []
+    while start < end and (chunk := os.pread(fd, end - start, start)):
+        chunks.append(chunk)
+        start += len(chunk)
+    return b"".join(chunks)
 
 
 def _is_event(line: bytes) -> bool:

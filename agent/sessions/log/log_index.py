@@ -16,7 +16,7 @@ from tooling.files.open_regular import open_regular
 # The exact form that the codec writes; any other form of the same object is parsed as JSON.
 _HEAD = lazy_pattern(
     rb'\{"v": 1, "type": "([\w.]+)", "ts": "([^"\\]*)", "seq": (\d+), "session_id": "[^"\\]*", "run_id": "([^"\\]*)"'
-    rb'(?:, "step_id": "([^"\\]*)", "attempt")?'
+    rb'(?:, "step_id": "([^"\\]*)", "attempt": (\d+))?'
 )
 _STEP = b', "step_id": '
 _LINE_START = b'{"v": 1, "type": "'
@@ -32,15 +32,13 @@ class LogLine:
     seq: int
     run_id: str
     step_id: str | None
+    attempt: int | None = None
     raw: bytes
     end: int = 0
 
     def envelope(self) -> Envelope | None:
         """Decode the complete event; None if the line is not a valid one."""
-        try:
-            return from_line(self.raw)
-        except (CodecError, RecursionError):
-            return None
+        return parse_event(self.raw)
 
     def spent(self) -> Usage | None:
         """Return the usage at the end of the line without decoding the rest of it."""
@@ -71,6 +69,23 @@ def read_lines(path: Path, start: int = 0, *, only: str = "") -> Iterator[LogLin
         return
 
 
+def read_raw(path: Path) -> Iterator[bytes]:
+    """Yield the lines of a log as they are."""
+    try:
+        with open_regular(path) as log:
+            yield from log
+    except FileNotFoundError:
+        return
+
+
+def parse_event(raw: bytes) -> Envelope | None:
+    """Decode a complete event; None if the line is incomplete or not a valid one."""
+    try:
+        return from_line(raw) if raw.endswith(b"}\n") else None
+    except (CodecError, RecursionError):
+        return None
+
+
 def parse_head(raw: bytes, end: int = 0) -> LogLine | None:
     """Parse the head of a line; None if the line is incomplete or not an event."""
     if not raw.endswith(b"}\n"):
@@ -84,15 +99,15 @@ def parse_head(raw: bytes, end: int = 0) -> LogLine | None:
         seq=int(match[3]),
         run_id=match[4].decode(errors="replace"),
         step_id=None if match[5] is None else match[5].decode(errors="replace"),
+        attempt=None if match[6] is None else int(match[6]),
         raw=raw,
         end=end,
     )
 
 
 def _parse_full(raw: bytes, end: int) -> LogLine | None:
-    try:
-        envelope = from_line(raw)
-    except (CodecError, RecursionError):
+    envelope = parse_event(raw)
+    if envelope is None:
         return None
     return LogLine(
         type=envelope.event.type,
@@ -100,6 +115,7 @@ def _parse_full(raw: bytes, end: int) -> LogLine | None:
         seq=envelope.seq,
         run_id=envelope.run_id,
         step_id=envelope.step_id,
+        attempt=envelope.attempt,
         raw=raw,
         end=end,
     )

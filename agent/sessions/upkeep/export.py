@@ -1,10 +1,13 @@
 """Exports a session as JSON for programs or as Markdown for readers."""
 
+import gc
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 from agent.protocol.envelope import Envelope
-from agent.sessions.log.event_log import read_events
+from agent.protocol.events import MessageAdded
+from agent.sessions.log.log_index import parse_event, parse_head, read_raw
 from agent.sessions.store import SessionFolder
 from agent.sessions.views.run_summary import CallView, RunView, StepView, run_view
 from agent.sessions.views.session_summary import read_head
@@ -14,6 +17,8 @@ from tooling.output import sanitize_output
 
 FORMAT_VERSION = 1
 _TITLE_CHARS = 100
+_MESSAGE = b'{"v": 1, "type": "message"'
+_CALLS = b', "tool_calls": [{'
 _SUBJECT_ARGUMENTS = ("command", "code", "path", "url", "query", "pattern", "question")
 
 
@@ -32,10 +37,14 @@ class SessionDocument:
 
 
 def load_document(folder: SessionFolder) -> SessionDocument:
-    runs: dict[str, list[Envelope]] = {}
-    for envelope in read_events(folder.events):
-        runs.setdefault(envelope.run_id, []).append(envelope)
-    head = read_head(folder)
+    """Read a complete session."""
+    with _without_collector():
+        runs: dict[str, list[Envelope]] = {}
+        for raw in read_raw(folder.events):
+            if envelope := _shown(raw, folder.id):
+                runs.setdefault(envelope.run_id, []).append(envelope)
+        views = tuple(run_view(events) for events in runs.values())
+        head = read_head(folder)
     return SessionDocument(
         v=FORMAT_VERSION,
         id=head.id,
@@ -44,8 +53,35 @@ def load_document(folder: SessionFolder) -> SessionDocument:
         updated_at=head.updated_at,
         cwd=head.cwd,
         cost_usd=head.cost_usd,
-        runs=tuple(run_view(events) for events in runs.values()),
+        runs=views,
     )
+
+
+def _shown(raw: bytes, session_id: str) -> Envelope | None:
+    """Decode a line; of a reply that only calls tools, whose calls have events of their own, no more than its usage."""
+    if raw.startswith(_MESSAGE) and _CALLS in raw and (line := parse_head(raw)) and line.step_id:
+        return Envelope(
+            event=MessageAdded(role="assistant", content="", tool_calls=(), spent=line.spent()),
+            seq=line.seq,
+            ts=line.ts,
+            session_id=session_id,
+            run_id=line.run_id,
+            step_id=line.step_id,
+            attempt=line.attempt,
+        )
+    return parse_event(raw)
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Collect no garbage meanwhile: among a million objects that are all in use, searching takes most of the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def render_markdown(document: SessionDocument) -> str:
@@ -117,7 +153,7 @@ def _call_text(call: CallView) -> str:
 
 def code_block(text: str, language: str) -> str:
     """Return a fenced code block whose fence is longer than any in the text."""
-    longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
+    longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2) if "```" in text else 2
     fence = "`" * (longest + 1)
     return f"{fence}{language}\n{text.rstrip()}\n{fence}"
 

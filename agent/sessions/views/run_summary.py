@@ -3,6 +3,7 @@
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from agent.protocol.envelope import Envelope
 from agent.protocol.events import (
@@ -27,6 +28,8 @@ from agent.vocabulary.usage import Usage
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.image import Image
 from tooling.contract.result import FileChange
+
+E = TypeVar("E")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,9 +118,11 @@ class RunView:
 
 def run_view(events: Sequence[Envelope]) -> RunView:
     """Fold the events of one run; there must be at least one."""
-    plans = [e.event for e in events if isinstance(e.event, PlanUpdated)]
-    started = next((e.event for e in events if isinstance(e.event, RunStarted)), None)
-    end = next((e.event for e in events if isinstance(e.event, RunCompleted)), None)
+    kinds = _by_kind(events)
+    messages = kinds.get(MessageAdded, ())
+    plans = _of(kinds, PlanUpdated)
+    started = next(iter(_of(kinds, RunStarted)), None)
+    end = next(iter(_of(kinds, RunCompleted)), None)
     return RunView(
         run_id=events[0].run_id,
         session_id=events[0].session_id,
@@ -127,15 +132,15 @@ def run_view(events: Sequence[Envelope]) -> RunView:
         cwd=started.cwd if started else "",
         backend=started.backend if started else "",
         resumes=started.resumes if started else None,
-        request=next((text for e in events if (text := request_text(e))), ""),
-        images=next((e.event.images for e in events if isinstance(e.event, MessageAdded) and e.event.images), ()),
+        request=next((text for e in messages if (text := request_text(e))), ""),
+        images=next((message.images for message in _of(kinds, MessageAdded) if message.images), ()),
         revisions=tuple(Revision(revision=p.revision, reason=p.reason, diff=p.diff) for p in plans if p.diff),
         steps=_steps(plans, events),
         warnings=(
             *(started.warnings if started else ()),
-            *(e.event.message for e in events if isinstance(e.event, WarningRaised)),
+            *(warning.message for warning in _of(kinds, WarningRaised)),
         ),
-        errors=tuple(e.event.message for e in events if isinstance(e.event, ErrorRaised)),
+        errors=tuple(error.message for error in _of(kinds, ErrorRaised)),
         answer=end.result if end else "",
         subtype=end.subtype if end else "unfinished",
         exit_code=end.exit_code if end else None,
@@ -150,6 +155,18 @@ def run_view(events: Sequence[Envelope]) -> RunView:
     )
 
 
+def _by_kind(events: Iterable[Envelope]) -> dict[type, list[Envelope]]:
+    """Return the events by type, in one pass: a log may have a hundred thousand."""
+    kinds: dict[type, list[Envelope]] = {}
+    for envelope in events:
+        kinds.setdefault(type(envelope.event), []).append(envelope)
+    return kinds
+
+
+def _of(kinds: Mapping[type, Sequence[Envelope]], kind: type[E]) -> list[E]:
+    return [envelope.event for envelope in kinds.get(kind, ()) if isinstance(envelope.event, kind)]
+
+
 def request_text(envelope: Envelope) -> str | None:
     """Return the user's request if this event contains it."""
     match envelope.event:
@@ -161,10 +178,10 @@ def request_text(envelope: Envelope) -> str | None:
 
 def step_view(planned: PlanStep, events: Iterable[Envelope]) -> StepView:
     events = list(events)
-    started = [e for e in events if isinstance(e.event, StepStarted)]
-    ends = [e.event for e in events if isinstance(e.event, StepCompleted)]
+    kinds = _by_kind(events)
+    started, ends = _of(kinds, StepStarted), _of(kinds, StepCompleted)
     end = ends[-1] if ends else None
-    first = next((e.event for e in started if isinstance(e.event, StepStarted)), None)
+    messages = kinds.get(MessageAdded, [])
     return StepView(
         id=planned.id,
         title=planned.title,
@@ -173,17 +190,17 @@ def step_view(planned: PlanStep, events: Iterable[Envelope]) -> StepView:
         depends_on=planned.depends_on,
         verify=planned.verify,
         status=end.status if end else "unfinished" if started else "pending",
-        cache=first.cache if first else "miss",
+        cache=started[0].cache if started else "miss",
         attempts=max((e.attempt or 1 for e in events), default=0),
         summary=end.summary if end else "",
         verified=end.verified if end else None,
         evidence=end.evidence if end else (),
-        cost_usd=end.cost_usd if end else spent.cost_usd if (spent := _reply_usage(events)) else None,
+        cost_usd=end.cost_usd if end else spent.cost_usd if (spent := _reply_usage(messages)) else None,
         elapsed_ms=end.elapsed_ms if end else 0,
         key=end.key if end else None,
         calls=_calls(events),
-        changes=tuple(c for e in events if isinstance(e.event, FilesChanged) for c in e.event.changes),
-        said=next((text for e in reversed(events) if (text := _answer_text(e))), ""),
+        changes=tuple(change for changed in _of(kinds, FilesChanged) for change in changed.changes),
+        said=next((text for e in reversed(messages) if (text := _answer_text(e))), ""),
     )
 
 
@@ -227,34 +244,29 @@ def _steps(plans: Sequence[PlanUpdated], events: Sequence[Envelope]) -> tuple[St
 
 def _calls(events: Iterable[Envelope]) -> tuple[CallView, ...]:
     """Pair the starts and ends of calls; providers reuse call ids, so an end closes the oldest open call."""
-    calls: list[CallView] = []
+    calls: list[tuple[Envelope, ToolStarted, ToolCompleted | None]] = []
     pending: defaultdict[tuple[str, str], deque[int]] = defaultdict(deque)
     for envelope in events:
-        match envelope.event:
-            case ToolStarted() as start:
-                pending[start.tool_id, start.name].append(len(calls))
-                calls.append(_started_call(start, envelope))
-            case ToolCompleted() as end:
-                if waiting := pending[end.tool_id, end.name]:
-                    index = waiting.popleft()
-                    calls[index] = replace(
-                        calls[index],
-                        status=end.status,
-                        exit_code=end.exit_code,
-                        output=end.output,
-                        images=end.images or (),
-                    )
-            case _:
-                pass
-    return tuple(calls)
+        event = envelope.event
+        if isinstance(event, ToolStarted):
+            pending[event.tool_id, event.name].append(len(calls))
+            calls.append((envelope, event, None))
+        elif isinstance(event, ToolCompleted) and (waiting := pending[event.tool_id, event.name]):
+            index = waiting.popleft()
+            calls[index] = (*calls[index][:2], event)
+    return tuple(_call(*found) for found in calls)
 
 
-def _started_call(start: ToolStarted, envelope: Envelope) -> CallView:
+def _call(envelope: Envelope, start: ToolStarted, end: ToolCompleted | None) -> CallView:
     return CallView(
         tool_id=start.tool_id,
         name=start.name,
         input=start.input,
         attempt=envelope.attempt or 1,
+        status=end.status if end else "unfinished",
+        exit_code=end.exit_code if end else None,
+        output=end.output if end else "",
+        images=(end.images or ()) if end else (),
         is_check=start.tool_id.startswith(f"{envelope.step_id}.check."),
     )
 

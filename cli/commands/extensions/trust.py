@@ -45,7 +45,7 @@ def command(
     status = store.status(hooks)
     if as_json:
         commands = [encode(spec) for spec in hooks.specs]
-        files = dict(hooks.files)
+        files = {name: digest for name, digest in hooks.files if digest}
         print_json({"folder": str(path), "status": status, "commands": commands, "files": files})
     else:
         print_table(list(_describe(hooks)))
@@ -91,8 +91,8 @@ def _describe(hooks: ProjectHooks) -> Iterator[str]:
     for spec in hooks.specs:
         tools = f" {spec.matcher}" if spec.matcher else ""
         yield f"  {spec.event}{escape(tools)}  {escape(spec.command)}  ({spec.source})"
-    if hooks.files:
+    if files := [(name, digest) for name, digest in hooks.files if digest]:
         yield "with these files of it:"
-        yield from (f"  {digest[:12]}  {escape(name)}" for name, digest in hooks.files)
+        yield from (f"  {digest[:12]}  {escape(name)}" for name, digest in files)
     yield from (f"not used: {escape(text)}" for text in hooks.unused)
     yield RISK

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent.config.user_dirs import os_environ
-from cli.external_programs import ExternalPrograms
+from cli.external_programs import ExternalPrograms, prefer_outside
 from cli.repl.ui.completion import FileIndex
 from tests.cli.terminal_user import User
 from tests.programs import needs
@@ -45,3 +45,14 @@ def test_completing_paths_runs_no_program_configured_by_the_repository(tmp_path:
         subprocess.run(["git", *words], cwd=folder, check=True)
     assert FileIndex(folder, os_environ()).names() == ("a.txt",)
     assert not mark.exists()
+
+
+def test_the_pager_is_not_one_that_a_command_put_into_the_folder(tmp_path: Path) -> None:
+    planted = tmp_path / "ws" / ".venv" / "bin" / "cat"
+    planted.parent.mkdir(parents=True)
+    planted.write_text(f"#!/bin/sh\ntouch {tmp_path}/escaped\n")
+    planted.chmod(0o755)
+    environ = {"PATH": f"{planted.parent}:/usr/bin:/bin", "PAGER": "cat"}
+    ExternalPrograms(environ, tmp_path / "ws").open_pager("text")
+    assert not (tmp_path / "escaped").exists()
+    assert prefer_outside(["only-there"], environ, tmp_path / "ws") == ["only-there"]

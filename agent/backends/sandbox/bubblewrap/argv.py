@@ -1,6 +1,6 @@
-"""Builds the bubblewrap command line from a policy, as a pure function."""
+"""Builds the options of bubblewrap from a policy, as a pure function."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from agent.backends.sandbox.types import MIB, PROXY_SOCKET, SandboxPolicy
@@ -37,15 +37,10 @@ class BwrapFds:
     gate: int
     generated_files: tuple[int, ...] = ()
 
-    @property
-    def all_fds(self) -> tuple[int, ...]:
-        """All descriptors, to be passed to bubblewrap."""
-        return (self.seccomp, self.status, self.gate, *self.generated_files)
 
-
-def bwrap_argv(policy: SandboxPolicy, argv: Sequence[str], *, program: Path, fds: BwrapFds) -> list[str]:
-    """Return the command line of a sandbox whose first process is `argv`, with the environment of bubblewrap."""
-    words = [str(program), *_NAMESPACES]
+def bwrap_options(policy: SandboxPolicy, fds: BwrapFds) -> list[str]:
+    """Return the options of a sandbox. They are passed in a file: paths can be too long for a command line."""
+    words = [*_NAMESPACES]
     words += ["--uid", str(policy.uid), "--gid", str(policy.gid), "--hostname", HOST_NAME, "--as-pid-1"]
     words += ["--die-with-parent", "--new-session", "--cap-drop", "ALL"]
     words += _system_mounts(policy, fds)
@@ -60,7 +55,7 @@ def bwrap_argv(policy: SandboxPolicy, argv: Sequence[str], *, program: Path, fds
     words += ["--remount-ro", "/proc", "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/"]
     words += ["--seccomp", str(fds.seccomp)]
     words += ["--json-status-fd", str(fds.status), "--block-fd", str(fds.gate)]
-    return [*words, "--", *argv]
+    return words
 
 
 def _system_mounts(policy: SandboxPolicy, fds: BwrapFds) -> Iterator[str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from agent.backends.egress.relay import relay_interpreter
 from agent.backends.process.output_capture import OutputCollector
-from agent.backends.sandbox.bubblewrap.argv import STARTER, bwrap_argv
+from agent.backends.sandbox.bubblewrap.argv import STARTER, bwrap_options
 from agent.backends.sandbox.bubblewrap.sandboxed_process import Memfd, SandboxedProcess
 from agent.backends.sandbox.bubblewrap.world_sandbox import WorldSandbox
 from agent.backends.sandbox.cgroup import CgroupParent
@@ -68,7 +68,9 @@ class BubblewrapSandbox(WorldSandbox):
         """Start bubblewrap."""
         # The environment of a command could make bubblewrap load a library of the workspace.
         return SandboxedProcess.start(
-            lambda fds: bwrap_argv(policy, starter_argv(), program=self._program, fds=fds),
+            self._program,
+            lambda fds: bwrap_options(policy, fds),
+            starter_argv(),
             env={},
             sinks=(OutputCollector(cap_bytes=_ERROR_BYTES),),
             files=(self._seccomp_filter, *self._generated_files),

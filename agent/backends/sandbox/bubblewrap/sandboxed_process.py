@@ -62,7 +62,9 @@ class SandboxedProcess:
     @classmethod
     def start(
         cls,
-        argv_for: Callable[[BwrapFds], Sequence[str]],
+        program: Path,
+        options_for: Callable[[BwrapFds], Sequence[str]],
+        argv: Sequence[str],
         *,
         env: Mapping[str, str],
         sinks: Sequence[OutputCollector],
@@ -70,20 +72,25 @@ class SandboxedProcess:
         limiter: CommandLimiter,
         stdin: int = subprocess.DEVNULL,
     ) -> "SandboxedProcess":
-        """Start a sandbox; `files` are the seccomp filter and the generated files. Raises OSError."""
+        """Start a sandbox whose first process is `argv`; `files` are the seccomp filter and the generated files.
+
+        Raises OSError.
+        """
         status, status_end = os.pipe2(os.O_CLOEXEC)
         gate_end, gate = os.pipe2(os.O_CLOEXEC)
         passed = [status_end, gate_end]
         try:
             passed += [file.open_reader() for file in files]
             fds = BwrapFds(status=status_end, gate=gate_end, seccomp=passed[2], generated_files=tuple(passed[3:]))
+            options = Memfd(b"".join(os.fsencode(word) + b"\0" for word in options_for(fds)))
+            passed.append(options.open_reader())
             process = HostProcess.start(
-                argv_for(fds),
+                (str(program), "--args", str(passed[-1]), "--", *argv),
                 cwd=Path("/"),
                 env=env,
                 sinks=sinks,
                 stdin=stdin,
-                pass_fds=fds.all_fds,
+                pass_fds=tuple(passed),
                 spawn=limiter.spawn,
             )
         except BaseException:

@@ -3,13 +3,13 @@
 import contextlib
 import os
 import re
-import shutil
 import subprocess
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import TypeAlias
 
 from agent.backends.sandbox.git.repositories import read_small
+from agent.backends.sandbox.types import find_program
 from tooling.contract.lazy_pattern import lazy_pattern
 
 Entry: TypeAlias = tuple[str, str | None]
@@ -45,7 +45,7 @@ def parse_entries(text: bytes) -> list[Entry] | None:
 
     Git itself reads it, so that nothing is understood differently.
     """
-    git = shutil.which("git", path=os.defpath) or shutil.which("git")
+    git = find_program("git")
     if git is None or len(text) >= MAX_CONFIG_BYTES:
         return None
     try:

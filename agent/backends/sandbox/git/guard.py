@@ -4,6 +4,7 @@ import contextlib
 import os
 import secrets
 import stat
+import time
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
@@ -30,6 +31,10 @@ from tooling.files.openat2 import open_beneath
 _HOOKS = "hooks"
 _CONFIG_NAMES = ("config", "config.worktree")
 _MAX_HOOKS = 200
+# What is not kept cannot be restored, only disabled.
+_MAX_KEPT_BYTES = 50_000_000
+# The clock of a file system may lag behind.
+_CLOCK_NS = 2_000_000_000
 _REBASE_STEPS_NAME = Path(REBASE_STEPS).name
 _RUNS_COMMAND = lazy_pattern(rb"\s*(exec|x)\b")
 _BLOCKED = ".blocked"
@@ -42,7 +47,7 @@ _CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOE
 
 
 class GitGuard:
-    """Knows what repositories contained before the first command; `check` blocks, so call it in a thread.
+    """Takes back what is not as it was before the first command; its methods block, so call them in a thread.
 
     Paths in `mounted` are left alone: commands cannot change them, only the user can.
     """
@@ -55,28 +60,60 @@ class GitGuard:
         home: Path = Path("/nonexistent"),
     ) -> None:
         self._roots = tuple(roots)
-        self._hooks = hooks_folder_of_user(home)
-        self.is_complete = True
+        self._stores = tuple(stores)
+        self._home = home
         self._mounted = frozenset(mounted)
-        known = tuple(stores)
-        named = [path for store in known for path in included_paths(store / "config", home)]
+        self._hooks = ""
+        self._included: tuple[Path, ...] = ()
+        self._configs: set[Path] = set()
+        self._before: dict[Path, bytes] = {}
+        self._seen: dict[Path, tuple[int, ...]] = {}
+        self._learned_ns = 0
+        self._is_all_known = True
+        self.is_complete = True
+
+    def learn(self) -> None:
+        """Remember what all repositories contain; call this before the first command."""
+        self._learned_ns = time.time_ns() - _CLOCK_NS
+        self._hooks = hooks_folder_of_user(self._home)
+        named = [path for store in self._stores for path in included_paths(store / "config", self._home)]
         # Files and folders of hooks that the user's own configuration names, wherever they are in the workspace.
         self._included = tuple(path for path in named if any(path.is_relative_to(root) for root in self._roots))
         self._configs = {path for path in self._included if not path.is_dir()}
-        self._before = {path: read_small(path, MAX_CONFIG_BYTES) for path in self._code_files(known)}
-        self._seen = {path: _signature(path) for path in self._before}
+        left = _MAX_KEPT_BYTES
+        for path in self._code_files((*self._stores, *self._all_stores())):
+            self._seen[path] = _signature(path)
+            content = read_small(path, MAX_CONFIG_BYTES)
+            if len(content) <= left:
+                left -= len(content)
+                self._before[path] = content
+        self._is_all_known = self.is_complete
 
     def check(self, *, is_deep: bool = False) -> list[str]:
         """Remove what would make git run programs, and return what was removed; a deep check looks into all folders."""
         found: list[str] = []
-        self.is_complete = not is_deep or all(deep_candidates(root)[1] for root in self._roots)
-        for root in self._roots:
-            for path in self._code_files(_stores_below(root, is_deep=is_deep)):
-                if path.is_relative_to(root) and self._seen.get(path) != _signature(path):
-                    with contextlib.suppress(OSError):
-                        found += [f"{path.relative_to(root)}: {what}" for what in self._clean(root, path)]
-                    self._seen[path] = _signature(path)
+        stores = self._all_stores() if is_deep else (store for root in self._roots for store in _stores_below(root))
+        for path in self._code_files(stores):
+            root = next((root for root in self._roots if path.is_relative_to(root)), None)
+            if root is not None and self._is_changed(path):
+                with contextlib.suppress(OSError):
+                    found += [f"{path.relative_to(root)}: {what}" for what in self._clean(root, path)]
+                self._seen[path] = _signature(path)
         return found
+
+    def _all_stores(self) -> Iterator[Path]:
+        self.is_complete = True
+        for root in self._roots:
+            candidates, is_complete = deep_candidates(root)
+            self.is_complete = self.is_complete and is_complete
+            yield from _stores_below(root, candidates)
+
+    def _is_changed(self, path: Path) -> bool:
+        seen, now = self._seen.get(path), _signature(path)
+        if seen is None and not self._is_all_known:
+            # It may have been there all the time; no command can set back the time of its last change.
+            return bool(now) and now[-1] >= self._learned_ns
+        return seen != now
 
     def _code_files(self, stores: Iterable[Path]) -> Iterator[Path]:
         """Yield what git reads as configuration or runs, except for what commands cannot change."""
@@ -113,12 +150,12 @@ class GitGuard:
         return bool(self._hooks) and path.parent.parts[-len(Path(self._hooks).parts) :] == Path(self._hooks).parts
 
 
-def _stores_below(root: Path, *, is_deep: bool) -> Iterator[Path]:
+def _stores_below(root: Path, candidates: Iterable[Path] | None = None) -> Iterator[Path]:
     """Yield all repositories, with those that the index of one takes for submodules."""
     pending, seen = [root], set[Path]()
     while pending:
         folder = pending.pop()
-        for repository in find_repositories(folder, is_deep=is_deep and folder == root):
+        for repository in find_repositories(folder, candidates=candidates if folder == root else None):
             for store in repository.stores:
                 if store in seen:
                     continue

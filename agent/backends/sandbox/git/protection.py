@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 from agent.backends.sandbox.git.config_entries import hooks_folder_of_user, included_paths
@@ -14,8 +14,10 @@ STORE_CODE = ("config", "config.worktree", "commondir", "hooks")
 WORKTREE_CODE = ("commondir", "gitdir", "config.worktree")
 # The steps of a rebase in progress, which may run commands. Git itself changes it, so it cannot be protected.
 REBASE_STEPS = "rebase-merge/git-rebase-todo"
-# Bubblewrap takes 9,000 arguments, three for a mount. What is not mounted is left to the guard.
-_MAX_MOUNTS = 1000
+# For every mount bubblewrap reads the list of all mounts again, so time grows with the square: these take about a
+# second of processor time. It takes no more than 9,000 arguments anyway. The rest is left to the guard.
+_MAX_MOUNTS = 500
+_MAX_PATH_BYTES = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,29 +29,49 @@ class GitPaths:
     stores: tuple[Path, ...] = ()
 
 
-def find_git_paths(writable: Iterable[Path], home: Path = Path("/nonexistent")) -> GitPaths:
-    """Find repositories in writable folders before the first command runs.
+def find_git_paths(
+    writable: Iterable[Path], home: Path = Path("/nonexistent"), *, before: GitPaths | None = None
+) -> GitPaths:
+    """Find repositories in writable folders before the first command runs, and add them to those known before.
 
     Later it would not be safe: a command could replace a folder by a link, and the sandbox would show its target. A
     path that does not exist cannot be protected: the guard removes it if a command creates it.
     """
-    pinned: dict[Path, None] = {}
-    protected: dict[Path, None] = {}
+    pinned, protected = (dict.fromkeys(paths) for paths in ((before.pinned, before.protected) if before else ((), ())))
     stores: dict[Path, None] = {}
+    room = _Room()
+    room.take((*pinned, *protected))
     hooks = hooks_folder_of_user(home)
     for root in writable:
         for repository in find_repositories(root, _submodules(root)):
+            parts = [(store, tuple(_code_paths(root, store, home, hooks))) for store in repository.stores]
+            stores |= dict.fromkeys(repository.stores)
             if repository.pointer is not None:
-                pinned |= dict.fromkeys(_path_components(root, repository.pointer.parent))
-                if has_type(repository.pointer, stat.S_ISREG):
-                    protected[repository.pointer] = None
-            for store in repository.stores:
-                stores[store] = None
-                pinned |= dict.fromkeys(_path_components(root, store))
-                for path in _code_paths(root, store, home, hooks):
-                    protected[path] = None
-                    pinned |= dict.fromkeys(_path_components(root, path.parent))
-    return GitPaths(pinned=tuple(pinned)[:_MAX_MOUNTS], protected=tuple(protected)[:_MAX_MOUNTS], stores=tuple(stores))
+                is_file = has_type(repository.pointer, stat.S_ISREG)
+                parts.insert(0, (repository.pointer.parent, (repository.pointer,) if is_file else ()))
+            for folder, paths in parts:
+                folders = (folder, *(path.parent for path in paths))
+                around = {one for inner in folders for one in _path_components(root, inner)}
+                # All or nothing: in a folder that can be renamed, a mount protects nothing.
+                if room.take((around - pinned.keys()) | (set(paths) - protected.keys())):
+                    pinned |= dict.fromkeys(sorted(around))
+                    protected |= dict.fromkeys(paths)
+    return GitPaths(pinned=tuple(pinned), protected=tuple(protected), stores=tuple(stores))
+
+
+class _Room:
+    """How many mounts are left, and how long their paths may be."""
+
+    def __init__(self) -> None:
+        self._mounts, self._bytes = _MAX_MOUNTS, _MAX_PATH_BYTES
+
+    def take(self, paths: Collection[Path]) -> bool:
+        """Reduce what is left by these paths; return whether there was room for them."""
+        size = sum(len(os.fsencode(path)) for path in paths)
+        if len(paths) > self._mounts or size > self._bytes:
+            return False
+        self._mounts, self._bytes = self._mounts - len(paths), self._bytes - size
+        return True
 
 
 def _submodules(root: Path) -> Iterator[Path]:

@@ -10,7 +10,7 @@ from tooling.contract.fast_dataclass import dataclass
 _MAX_STORES = 200
 _MAX_FOLDERS = 400
 _MAX_DEPTH = 3
-# After the last command everything is searched, as long as there is an end to it.
+# Before the first and after the last command everything is searched, as long as there is an end to it.
 _MAX_FOLDERS_OF_ALL = 50_000
 _SKIPPED_FOLDERS = frozenset({"node_modules", ".venv", "venv", "target", "__pycache__", ".tox"})
 _POINTER_BYTES = 4096
@@ -33,13 +33,15 @@ class Repository:
     stores: tuple[Path, ...]
 
 
-def find_repositories(root: Path, extra: Iterable[Path] = (), *, is_deep: bool = False) -> Iterator[Repository]:
+def find_repositories(
+    root: Path, extra: Iterable[Path] = (), *, candidates: Iterable[Path] | None = None
+) -> Iterator[Repository]:
     """Yield the repositories in a folder and a few levels below; the search is bounded, because a tree can be huge.
 
-    `extra` are further folders to look at, such as submodules at any depth. A deep search looks into all folders.
+    `extra` are further folders to look at, such as submodules at any depth; `candidates` are looked at instead of a
+    search.
     """
-    candidates = deep_candidates(root)[0] if is_deep else _candidates(root)
-    for folder in dict.fromkeys((root, *candidates, *extra)):
+    for folder in dict.fromkeys((root, *(_candidates(root) if candidates is None else candidates), *extra)):
         if is_store(folder):
             yield Repository(pointer=None, stores=(folder, *_modules(folder)))
         git = folder / ".git"

@@ -1,10 +1,10 @@
-"""The bubblewrap command line."""
+"""The options of bubblewrap."""
 
 from dataclasses import replace
 from pathlib import Path
 
 from agent.backends.sandbox.bubblewrap import starter_main
-from agent.backends.sandbox.bubblewrap.argv import BwrapFds, bwrap_argv
+from agent.backends.sandbox.bubblewrap.argv import BwrapFds, bwrap_options
 from agent.backends.sandbox.types import GeneratedFile, Link, ResourceLimits, SandboxPolicy
 
 PLAIN = SandboxPolicy(
@@ -24,13 +24,13 @@ SOURCE = Path(starter_main.__file__)
 FDS = BwrapFds(seccomp=10, status=11, gate=12, generated_files=(13,))
 
 
-def argv(policy: SandboxPolicy = PLAIN) -> list[str]:
-    return bwrap_argv(policy, ("python", "starter.py"), program=Path("/usr/bin/bwrap"), fds=FDS)
+def options(policy: SandboxPolicy = PLAIN) -> list[str]:
+    return bwrap_options(policy, FDS)
 
 
-def test_the_complete_command_line() -> None:
-    assert argv() == [
-        *("/usr/bin/bwrap", "--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"),
+def test_all_options() -> None:
+    assert options() == [
+        *("--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"),
         *("--unshare-cgroup-try", "--uid", "1001", "--gid", "1002", "--hostname", "windlass", "--as-pid-1"),
         *("--die-with-parent", "--new-session", "--cap-drop", "ALL"),
         *("--ro-bind", "/usr", "/usr", "--ro-bind", "/etc/ssl/certs", "/etc/ssl/certs"),
@@ -46,30 +46,30 @@ def test_the_complete_command_line() -> None:
         *("--perms", "1777", "--size", "1000", "--tmpfs", "/tmp"),
         *("--ro-bind", str(SOURCE), "/.windlass/starter.py"),
         *("--remount-ro", "/proc", "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/"),
-        *("--seccomp", "10", "--json-status-fd", "11", "--block-fd", "12", "--", "python", "starter.py"),
+        *("--seccomp", "10", "--json-status-fd", "11", "--block-fd", "12"),
     ]
 
 
-def test_no_variable_is_on_the_command_line() -> None:
-    assert "--setenv" not in argv(replace(PLAIN, environment={"A": "secret"}, proxy_env={"B": "secret"}))
+def test_no_variable_is_among_the_options() -> None:
+    assert "--setenv" not in options(replace(PLAIN, environment={"A": "secret"}, proxy_env={"B": "secret"}))
 
 
 def test_a_proxy_adds_its_socket() -> None:
-    words = argv(replace(PLAIN, proxy_socket=Path("/run/user/1/p.sock"), relay=("relay",)))
+    words = options(replace(PLAIN, proxy_socket=Path("/run/user/1/p.sock"), relay=("relay",)))
     at = words.index("/run/user/1/p.sock")
     assert words[at - 1 : at + 2] == ["--bind", "/run/user/1/p.sock", "/.windlass/net/proxy.sock"]
     assert "--unshare-net" in words
 
 
 def test_the_folder_of_the_proxy_is_mounted_before_its_socket_exists() -> None:
-    words = argv(replace(PLAIN, proxy_dir=Path("/data/net")))
+    words = options(replace(PLAIN, proxy_dir=Path("/data/net")))
     at = words.index("/data/net")
     assert words[at - 1 : at + 2] == ["--ro-bind", "/data/net", "/.windlass/net"]
 
 
 def test_outputs_can_be_read_even_in_a_hidden_folder() -> None:
     hidden, outputs = Path("/home/me/data"), Path("/home/me/data/s1/outputs")
-    words = argv(replace(PLAIN, writable=(Path("/home/me"),), hidden_folders=(hidden,), outputs=(outputs,)))
+    words = options(replace(PLAIN, writable=(Path("/home/me"),), hidden_folders=(hidden,), outputs=(outputs,)))
     at = words.index(str(outputs))
     assert words[at - 1 : at + 2] == ["--ro-bind", str(outputs), str(outputs)]
     assert words.index("--tmpfs", words.index(str(Path("/home/me")))) < at
@@ -79,7 +79,7 @@ def test_outputs_can_be_read_even_in_a_hidden_folder() -> None:
 
 def test_a_workspace_is_mounted_after_the_empty_folders_around_it() -> None:
     for workspace in ("/tmp/work", "/home/me/work", "/home/me"):
-        words = argv(replace(PLAIN, writable=(Path(workspace),), toolchains=(), pinned=(), protected=()))
+        words = options(replace(PLAIN, writable=(Path(workspace),), toolchains=(), pinned=(), protected=()))
         covers = [place for place in ("/tmp", "/home/me") if Path(workspace).is_relative_to(place)]
         bound = words.index("--bind")
         assert words[bound : bound + 3] == ["--bind", workspace, workspace]
@@ -87,7 +87,7 @@ def test_a_workspace_is_mounted_after_the_empty_folders_around_it() -> None:
 
 
 def test_hidden_paths_are_masked_after_their_folder_is_mounted() -> None:
-    words = argv(
+    words = options(
         replace(
             PLAIN,
             writable=(Path("/home/me"),),

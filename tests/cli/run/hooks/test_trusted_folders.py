@@ -1,6 +1,7 @@
 """Hooks of a folder: used only after `agent trust`, and only as long as nothing about them changes."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -185,3 +186,55 @@ def test_a_run_leaves_a_manifest_of_what_tools_and_commands_changed(user: User) 
     assert {path: entry["status"] for path, entry in entries.items()} == {"new.txt": "added", "old.txt": "modified"}
     assert (manifest["files"], manifest["added_lines"], manifest["deleted_lines"]) == (2, 3, 0)
     assert entries["old.txt"]["bytes"] == 14 and "+three" in entries["old.txt"]["diff"]
+
+
+MODULE = "open('escaped', 'w').close()"
+# What a command plants in a trusted folder so that its hook runs it, outside the sandbox.
+PLANTS = {
+    "compiled module": (
+        "python3 .claude/hooks/guard.py",
+        "cp .claude/hooks/helper.py kept.py; "
+        f"printf '%-199s\\n' \"{MODULE}\" > .claude/hooks/helper.py; "
+        "touch -r .claude/settings.json .claude/hooks/helper.py kept.py; "
+        "python3 -m py_compile .claude/hooks/helper.py; cp -p kept.py .claude/hooks/helper.py",
+    ),
+    "link to a module": (
+        "python3 .claude/hooks/guard.py",
+        f'echo "{MODULE}" > evil.py; ln -s ../../evil.py .claude/hooks/json.py',
+    ),
+    "link to a package": (
+        "python3 .claude/hooks/guard.py",
+        f'mkdir evil; echo "{MODULE}" > evil/__init__.py; ln -s ../../evil .claude/hooks/json',
+    ),
+    "module beside a script": ("python3 tools/guard.py", f'echo "{MODULE}" > tools/json.py'),
+    "package beside a script": (
+        "python3 tools/guard.py",
+        f'mkdir tools/json; echo "{MODULE}" > tools/json/__init__.py',
+    ),
+    "makefile": ("make -s guard", "printf 'guard:\\n\\ttouch escaped\\n' > GNUmakefile"),
+    "program on PATH": (
+        "python3 .claude/hooks/guard.py",
+        "printf '#!/bin/sh\\ntouch escaped\\n' > .venv/bin/python3; chmod +x .venv/bin/python3",
+    ),
+    "module on PYTHONPATH": ("python3 .claude/hooks/guard.py", f'echo "{MODULE}" > src/sitecustomize.py'),
+    "module on a relative PYTHONPATH": ("python3 .claude/hooks/guard.py", f'echo "{MODULE}" > sitecustomize.py'),
+}
+
+
+@pytest.mark.parametrize("name", PLANTS)
+def test_what_a_command_plants_for_a_trusted_hook_does_not_run(user: User, project: Path, name: str) -> None:
+    command, plant = PLANTS[name]
+    for folder in (".claude/hooks", "tools"):
+        script(project, f"{folder}/guard.py", "import json, helper\n")
+        script(project, f"{folder}/helper.py", "#" * 199 + "\n")
+    (project / "Makefile").write_text("guard:\n\t@true\n")
+    for folder in (".venv/bin", "src"):
+        (project / folder).mkdir(parents=True)
+    save_hooks(project / ".claude" / "settings.json", hooks_json("PreToolUse", command, "Bash"))
+    assert user.agent("trust", "--yes", str(project)).exit_code == 0
+    model = user.script(lead_call("run_command", command=plant), *CALL)
+    words = ("run", "--model", model, "--output-format", "stream-json", "-C", str(project), "go")
+    path = f"{project}/.venv/bin:{os.environ['PATH']}"
+    result = user.agent(*words, **AUTO, PATH=path, PYTHONPATH=f"{project}/src:.:")
+    assert statuses(result)[0] == "ok", result.stdout
+    assert not (project / "escaped").exists()
