@@ -35,7 +35,7 @@ class Problem(BaseModel):
     """The data of an error."""
 
     hint: str = ""
-    errors: list[str] = []
+    errors: tuple[str, ...] = ()
 
 
 class NotFound(AgentError):

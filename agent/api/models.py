@@ -1,0 +1,236 @@
+"""What requests and replies contain, as the OpenAPI document describes it."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Annotated, Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+
+from agent.service.task import (
+    DEFAULT_USER,
+    MAX_PRIORITY,
+    MIN_PRIORITY,
+    PendingQuestion,
+    Schedule,
+    ScheduleMode,
+    Task,
+    TaskRequest,
+)
+from agent.vocabulary.task_config import TaskConfig
+from tooling.contract.fast_dataclass import dataclass
+
+MAX_PROMPT_CHARS = 200_000
+_Name = Annotated[str, Field(max_length=200)]
+# What the database stores as text has no NUL.
+_Text = Annotated[str, Field(pattern=r"^[^\x00]*$")]
+Prompt = Annotated[str, Field(min_length=1, max_length=MAX_PROMPT_CHARS, pattern=r"^[^\x00]*[^\x00\s][^\x00]*$")]
+Backend = Literal["", "sandbox", "host", "docker"]
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class TaskBody(_Body):
+    """A task to create: at once, from a time on (`run_at`), or in the nightly window."""
+
+    prompt: Prompt
+    config: TaskConfig = Field(default_factory=TaskConfig)
+    user_id: _Name = DEFAULT_USER
+    session_id: _Name = ""
+    mode: ScheduleMode = ScheduleMode.IMMEDIATE
+    run_at: AwareDatetime | None = None
+    priority: int = Field(default=0, ge=MIN_PRIORITY, le=MAX_PRIORITY)
+    cwd: Annotated[_Text, Field(max_length=4096)] = ""
+    backend: Backend = ""
+    callback_url: Annotated[_Text, Field(max_length=2000)] = ""
+
+    def to_request(self, settings: Mapping[str, str]) -> TaskRequest:
+        """Return the request for the queue; `settings` are those of the server."""
+        return TaskRequest(
+            prompt=self.prompt,
+            config=self.config,
+            user_id=self.user_id or DEFAULT_USER,
+            session_id=self.session_id,
+            mode=ScheduleMode.SCHEDULED if self.run_at else self.mode,
+            run_at=self.run_at.astimezone(UTC) if self.run_at else None,
+            priority=self.priority,
+            cwd=self.cwd,
+            backend=self.backend,
+            callback_url=self.callback_url,
+            settings=settings,
+        )
+
+
+class ScheduleBody(_Body):
+    """A task to create again and again; `cron` has five fields and is read in the time zone `zone`."""
+
+    cron: Annotated[_Text, Field(min_length=1, max_length=200)]
+    zone: Annotated[_Text, Field(max_length=100)] = "UTC"
+    name: Annotated[_Text, Field(max_length=100)] = ""
+    task: TaskBody
+
+
+class AnswerBody(_Body):
+    """The answer to a question."""
+
+    answer: Annotated[_Text, Field(min_length=1, max_length=100_000)]
+
+
+class DecisionBody(_Body):
+    """The decision about an approval; `command` runs instead, `remember` is how long the decision lasts."""
+
+    decision: Literal["allow", "deny"]
+    command: Annotated[_Text, Field(min_length=1, max_length=100_000)] | None = None
+    remember: Literal["run", "project", "always"] | None = None
+    remark: Annotated[_Text, Field(max_length=10_000)] = ""
+
+
+class CallbackBody(BaseModel):
+    """An event of a run, as an executor reports it; further fields are ignored."""
+
+    event: Annotated[_Text, Field(min_length=1, max_length=100)]
+    session_id: Annotated[_Text, Field(min_length=1, max_length=100)]
+    data: dict[str, object] = {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskData:
+    """A task as it is now. Times are UTC; `next_run_time` is null once it has started."""
+
+    task_id: str
+    session_id: str
+    user_id: str
+    prompt: str
+    status: str
+    mode: str
+    priority: int
+    created_at: str
+    next_run_time: str | None
+    started_at: str | None
+    ended_at: str | None
+    attempt: int
+    error: str
+    executor_url: str
+    container_id: str | None
+    worker: str
+    waiting: int
+    schedule: str
+    trace_id: str
+    run_id: str
+    answer: str
+    exit_code: int | None
+    cost_usd: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleData:
+    """A schedule, and what became of its last task."""
+
+    name: str
+    cron: str
+    zone: str
+    prompt: str
+    is_paused: bool
+    next_run_time: str | None
+    last_run_time: str | None
+    last_task_id: str
+    last_status: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionData:
+    """A question or an approval; `card` is exactly what a terminal shows, with hidden characters escaped."""
+
+    question_id: str
+    task_id: str
+    session_id: str
+    kind: str
+    state: str
+    text: str
+    card: str
+    options: tuple[str, ...]
+    cwd: str
+    reason: str
+    rule: str
+    tool: str
+    step_id: str
+    asked_at: str
+    expires_at: str
+    answer: str
+
+
+def utc_text(time: datetime) -> str:
+    """Return a time as in events."""
+    return time.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _utc(time: datetime | None) -> str | None:
+    return utc_text(time) if time else None
+
+
+def task_data(task: Task, run_id: str = "") -> TaskData:
+    """Return a task as replies have it; `run_id` is that of its latest run."""
+    request, outcome = task.request, task.outcome
+    return TaskData(
+        task_id=task.task_id,
+        session_id=task.session_id,
+        user_id=request.user_id,
+        prompt=request.prompt,
+        status=str(task.state),
+        mode=str(request.mode),
+        priority=request.priority,
+        created_at=utc_text(task.created_at),
+        next_run_time=_utc(task.next_run_at),
+        started_at=_utc(task.started_at),
+        ended_at=_utc(task.ended_at),
+        attempt=task.attempt,
+        error=task.error,
+        executor_url=task.executor_url,
+        container_id=task.container_id,
+        worker=task.worker,
+        waiting=task.waiting,
+        schedule=request.schedule,
+        trace_id=request.trace_id,
+        run_id=run_id or (outcome.run_id if outcome else ""),
+        answer=outcome.answer if outcome else "",
+        exit_code=outcome.exit_code if outcome else None,
+        cost_usd=outcome.cost_usd if outcome else None,
+    )
+
+
+def schedule_data(schedule: Schedule) -> ScheduleData:
+    """Return a schedule as replies have it."""
+    return ScheduleData(
+        name=schedule.name,
+        cron=schedule.cron,
+        zone=schedule.zone,
+        prompt=schedule.request.prompt,
+        is_paused=schedule.is_paused,
+        next_run_time=_utc(schedule.next_run_at),
+        last_run_time=_utc(schedule.last_run_at),
+        last_task_id=schedule.last_task_id,
+        last_status=str(schedule.last_state) if schedule.last_state else None,
+    )
+
+
+def question_data(question: PendingQuestion, card: str) -> QuestionData:
+    """Return a question as replies have it; `card` is what a terminal shows."""
+    return QuestionData(
+        question_id=question.question_id,
+        task_id=question.task_id,
+        session_id=question.session_id,
+        kind=question.kind,
+        state=question.state,
+        text=question.text,
+        card=card,
+        options=question.options,
+        cwd=question.cwd,
+        reason=question.reason,
+        rule=question.rule,
+        tool=question.tool,
+        step_id=question.step_id,
+        asked_at=utc_text(question.asked_at),
+        expires_at=utc_text(question.expires_at),
+        answer=question.answer,
+    )
