@@ -11,11 +11,12 @@ from fastapi.responses import Response
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
+from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import AgentError, InputError, SessionBusy, UsageError
 from tooling.contract.json_codec import encode
 
 T = TypeVar("T")
-# What the user did wrong; everything else an AgentError reports is a state of this machine.
+# What the request has wrong; everything else that an AgentError reports is a state of the task or of this machine.
 _STATUSES: Sequence[tuple[type[AgentError], HTTPStatus]] = (
     (InputError, HTTPStatus.UNPROCESSABLE_ENTITY),
     (UsageError, HTTPStatus.BAD_REQUEST),
@@ -40,10 +41,6 @@ class Problem(BaseModel):
 
 class NotFound(AgentError):
     """What a request names does not exist."""
-
-
-class Conflict(AgentError):
-    """What a request wants is not possible in the present state."""
 
 
 class JsonResponse(Response):
@@ -78,9 +75,9 @@ def status_of(error: AgentError) -> HTTPStatus:
     """Return the HTTP status that says what an error says."""
     if isinstance(error, NotFound):
         return HTTPStatus.NOT_FOUND
-    if isinstance(error, Conflict):
-        return HTTPStatus.CONFLICT
-    return next((status for kind, status in _STATUSES if isinstance(error, kind)), HTTPStatus.CONFLICT)
+    if known := next((status for kind, status in _STATUSES if isinstance(error, kind)), None):
+        return known
+    return HTTPStatus.SERVICE_UNAVAILABLE if error.exit_code == exit_codes.RETRY_LATER else HTTPStatus.CONFLICT
 
 
 async def on_agent_error(request: Request, error: Exception) -> Response:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from agent.config.origin import KeyPath
 from agent.config.settings import Settings
 
-_SECRET_SETTINGS = ("api_key", "keys", "callback_token")
+_SECRET_SETTINGS = ("api_key", "keys", "callback_token", "internal_api_token")
 _SECRET_SUFFIXES = ("_API_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_SECRET_KEY", "_ACCESS_KEY")
 # Local servers accept any key; redacting these words would damage ordinary text.
 _PLACEHOLDERS = frozenset({"lm-studio", "ollama", "not-needed", "no-key", "no-key-required", "sk-no-key-required"})
@@ -34,7 +34,8 @@ def mask(value: str) -> str:
 def collect_secrets(settings: Settings, environ: Mapping[str, str]) -> tuple[str, ...]:
     """Return the texts to redact from all output and storage, longest first."""
     from_environ = (value for name, value in environ.items() if is_secret_variable(name))
-    return _longest_first((settings.api_key, settings.callback_token, *settings.keys.values(), *from_environ))
+    tokens = (settings.api_key, settings.callback_token, settings.internal_api_token)
+    return _longest_first((*tokens, *settings.keys.values(), *from_environ))
 
 
 def _longest_first(values: Iterable[str]) -> tuple[str, ...]:

@@ -1,0 +1,253 @@
+"""`agent serve`: the HTTP API and the page."""
+
+import asyncio
+import contextlib
+import socket
+import ssl
+import sys
+import traceback
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agent.config.environment import is_shared_place
+from agent.config.load import load_settings
+from agent.config.settings import Settings
+from agent.config.token_file import is_placeholder, load_or_create_token
+from agent.config.user_dirs import data_dir, os_environ
+from agent.protocol.events import ApprovalRequested, QuestionAsked
+from agent.sessions.store import SessionStore
+from agent.telemetry.log_file import LogFile, error_log_path, log_path
+from agent.vocabulary.errors import ConfigError, UsageError
+from cli.pages import pages
+from cli.run.progress import print_stderr
+from cli.screen.cards import CardRenderer
+from cli.screen.colors import Paint
+
+if TYPE_CHECKING:
+    from agent.api.access import Access, BrowserSessions
+    from agent.api.guard import AsgiApp
+    from agent.service.task_service import TaskService
+
+INSTALL = "pip install 'windlass[server,queue]'"
+MISSING = "agent serve needs FastAPI, uvicorn and DBOS, which are not installed"
+_EXTRAS = ("fastapi", "starlette", "pydantic", "uvicorn", "jinja2", "markdown_it", "markupsafe", "dbos", "sqlalchemy")
+_TOKEN_FILE = "serve-token"
+_CARD_WIDTH = 100
+_MAX_CONNECTIONS = 2000
+_GRACE_S = 3
+
+Host = Annotated[str | None, typer.Option("--host", metavar="ADDRESS", help="Address to listen on.")]
+Port = Annotated[
+    int | None, typer.Option("--port", metavar="PORT", help="Port to listen on; 0 chooses one.", min=0, max=65535)
+]
+TlsCert = Annotated[str | None, typer.Option("--tls-cert", metavar="FILE", help="TLS certificate (PEM).")]
+TlsKey = Annotated[str | None, typer.Option("--tls-key", metavar="FILE", help="Key of the certificate (PEM).")]
+AllowHost = Annotated[
+    list[str] | None, typer.Option("--allow-host", metavar="NAME", help="Another host name of this server.")
+]
+AllowOrigin = Annotated[
+    list[str] | None, typer.Option("--allow-origin", metavar="ORIGIN", help="A page that may call this server (CORS).")
+]
+ShowToken = Annotated[bool, typer.Option("--show-token", help="Print the token and exit.")]
+
+
+def command(
+    *,
+    host: Host = None,
+    port: Port = None,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
+    allow_host: AllowHost = None,
+    allow_origin: AllowOrigin = None,
+    show_token: ShowToken = False,
+) -> None:
+    """Serve tasks, schedules, questions and runs over HTTP, with a page for browsers. A worker runs the tasks."""
+    flags = {
+        "host": host,
+        "port": port,
+        "serve_tls_cert": tls_cert,
+        "serve_tls_key": tls_key,
+        "serve_hosts": allow_host or None,
+        "serve_origins": allow_origin or None,
+    }
+    environ = os_environ()
+    loaded = load_settings(environ=environ, flags=flags)
+    for warning in loaded.warnings:
+        print_stderr(f"warning: {warning}")
+    data = data_dir(environ)
+    if show_token:
+        pages.print_text(f"{_token(loaded.settings, data)}\n")
+        return
+    try:
+        raise typer.Exit(_serve(loaded.settings, data, environ))
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in _EXTRAS:
+            raise
+        raise UsageError(MISSING, INSTALL) from error
+
+
+def _serve(settings: Settings, data: Path, environ: Mapping[str, str]) -> int:
+    from agent.api.access import BrowserSessions, check_access
+
+    access = _access(settings, data)
+    check_access(access, has_own_token=_has_own_token(settings))
+    tls = _tls(settings)
+    sessions = BrowserSessions(access.token)
+    service = _open_service(settings, data)
+    is_shared = not access.is_local or is_shared_place(settings.shared, environ)
+    app = _build(access, sessions, service, data, {"shared": "yes"} if is_shared else {})
+    with _listen(access, settings.port) as listener:
+        _print_addresses(access, sessions, listener.getsockname()[1])
+        return asyncio.run(_run(app, listener, tls))
+
+
+def _access(settings: Settings, data: Path) -> "Access":
+    from agent.api.access import Access
+
+    return Access(
+        token=_token(settings, data),
+        callback_token="" if is_placeholder(settings.callback_token) else settings.callback_token,
+        listens_on=settings.host,
+        hosts=tuple(name.lower() for name in settings.serve_hosts),
+        origins=settings.serve_origins,
+        is_encrypted=bool(settings.serve_tls_cert),
+        max_body_bytes=settings.serve_max_body_kb * 1000,
+        requests_per_s=settings.serve_rate,
+    )
+
+
+def _has_own_token(settings: Settings) -> bool:
+    return bool(settings.internal_api_token) and not is_placeholder(settings.internal_api_token)
+
+
+def _token(settings: Settings, data: Path) -> str:
+    return settings.internal_api_token if _has_own_token(settings) else load_or_create_token(data / _TOKEN_FILE)
+
+
+def _open_service(settings: Settings, data: Path) -> "TaskService":
+    from agent.service.dbos_engine.engine import DbosEngine
+    from agent.service.task_service import TaskService
+
+    return TaskService(DbosEngine(data))
+
+
+def _build(
+    access: "Access", sessions: "BrowserSessions", service: "TaskService", data: Path, settings: Mapping[str, str]
+) -> "AsgiApp":
+    from agent.api.app import build_app
+    from agent.api.event_stream import LogWatch
+    from agent.api.metrics import Metrics
+    from agent.api.parts import ServerParts
+
+    watch = LogWatch()
+    return build_app(
+        ServerParts(
+            access=access,
+            sessions=sessions,
+            tasks=service,
+            store=SessionStore(data),
+            card=card_text,
+            watch=watch,
+            metrics=Metrics(watch),
+            report_bug=_BugLog(data).write,
+            task_settings=settings,
+        )
+    )
+
+
+def card_text(request: ApprovalRequested | QuestionAsked, *, step: str) -> str:
+    """Return what the terminal shows, complete and without colors."""
+    renderer = CardRenderer(paint=Paint(has_color=False), width=_CARD_WIDTH, rows=_CARD_WIDTH)
+    return "\n".join(renderer.lines(request, step=step, folds=False))
+
+
+class _BugLog:
+    """Writes errors of the server to the log files, where `agent logs` finds them."""
+
+    def __init__(self, data: Path) -> None:
+        self._logs = (LogFile(log_path(data)), LogFile(error_log_path(data)))
+
+    def write(self, request: str, error: Exception) -> None:
+        """Write the traceback of one error."""
+        line = {
+            "ts": datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "level": "error",
+            "event": "serve.error",
+            "message": f"{request}: {type(error).__name__}: {error}",
+            "traceback": "".join(traceback.format_exception(error)),
+        }
+        for log in self._logs:
+            log.write(line)
+
+
+def _tls(settings: Settings) -> tuple[str, str] | None:
+    certificate, key = settings.serve_tls_cert, settings.serve_tls_key
+    if not certificate and not key:
+        return None
+    if not certificate or not key:
+        raise ConfigError("TLS needs both a certificate and its key", "give --tls-cert and --tls-key")
+    try:
+        ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(certificate, key)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ConfigError(
+            f"the TLS certificate {certificate} cannot be used: {reason}", "both files are PEM"
+        ) from error
+    return certificate, key
+
+
+@contextlib.contextmanager
+def _listen(access: "Access", port: int) -> Iterator[socket.socket]:
+    host = access.listens_on
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        listener = socket.create_server((host, port), family=family, backlog=1024)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ConfigError(f"cannot listen on {host}:{port}: {reason}", "--port 0 chooses a free port") from error
+    with listener:
+        yield listener
+
+
+def _print_addresses(access: "Access", sessions: "BrowserSessions", port: int) -> None:
+    from agent.api.access import PAGE_HOST
+    from agent.api.guard import LOGIN
+
+    scheme = "https" if access.is_encrypted else "http"
+    host = f"[{access.listens_on}]" if ":" in access.listens_on else access.listens_on
+    print_stderr(f"listening on {scheme}://{host}:{port}")
+    named = PAGE_HOST if access.is_local and not access.is_encrypted else next(iter(access.hosts), host)
+    page = f"{scheme}://{named}:{port}"
+    if sys.stderr.isatty():
+        print_stderr(f"open {page}{LOGIN}#{sessions.new_code()}")
+        print_stderr("the link logs in one browser, within 15 minutes; `agent serve --show-token` prints the token")
+    else:
+        # What is not a terminal may be a log, where a code has no place.
+        print_stderr(f"open {page}/ and log in with the token: agent serve --show-token")
+    if not access.is_local and not access.is_encrypted:
+        print_stderr("warning: the token and everything else is sent unencrypted; use --tls-cert, or a proxy that does")
+
+
+async def _run(app: "AsgiApp", listener: socket.socket, tls: tuple[str, str] | None) -> int:
+    import uvicorn
+
+    certificate, key = tls or (None, None)
+    config = uvicorn.Config(
+        app,
+        log_level="critical",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        lifespan="off",
+        ws="none",
+        limit_concurrency=_MAX_CONNECTIONS,
+        timeout_graceful_shutdown=_GRACE_S,
+        ssl_certfile=certificate,
+        ssl_keyfile=key,
+    )
+    await uvicorn.Server(config).serve([listener])
+    return 0
