@@ -133,7 +133,7 @@ def serve(data: Path, **access: object) -> Iterator[Server]:
     )
     config = uvicorn.Config(app, log_level="critical", lifespan="off", ws="none", timeout_graceful_shutdown=1)
     http = uvicorn.Server(config)
-    thread = threading.Thread(target=lambda: asyncio.run(http.serve([listener])), name="server")
+    thread = threading.Thread(target=lambda: asyncio.run(http.serve([listener])), name="server", daemon=True)
     thread.start()
     try:
         yield server
