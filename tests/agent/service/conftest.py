@@ -79,7 +79,7 @@ class ScriptedHandler:
 async def until(condition: Callable[[], Awaitable[bool]]) -> None:
     """Wait until a condition holds, for two minutes at most."""
     async with asyncio.timeout(120):
-        while not await condition():
+        while not await condition():  # noqa: ASYNC110 (nothing tells when)
             await asyncio.sleep(0.05)
 
 
