@@ -9,6 +9,7 @@ import pytest
 # Program: Debian package. `.ci/programs` installs them.
 PACKAGES = {
     "bwrap": "bubblewrap",
+    "chromium": "chromium",
     "curl": "curl",
     "docker": "docker.io",
     "dockerd": "docker.io",
