@@ -370,6 +370,7 @@ class Windlass:
             shared_backend=self._backend,
             task=config.task,
             hooks=config.hooks,
+            trace_id=config.trace_id,
         )
         return App(loaded=loaded, environ=self._environ, options=options)
 

@@ -9,12 +9,14 @@ import pytest
 # Program: Debian package. `.ci/programs` installs them.
 PACKAGES = {
     "bwrap": "bubblewrap",
+    "chromium": "chromium",
     "curl": "curl",
     "docker": "docker.io",
     "dockerd": "docker.io",
     "fish": "fish",
     "gcc": "gcc",
     "git": "git",
+    "ip": "iproute2",
     "make": "make",
     "mount": "mount",
     "node": "nodejs",
@@ -24,6 +26,7 @@ PACKAGES = {
     "postgres": "postgresql",
     "rg": "ripgrep",
     "tmux": "tmux",
+    "setpriv": "util-linux",
     "unshare": "util-linux",
     "zsh": "zsh",
 }
