@@ -46,6 +46,10 @@ COMMANDS = (
     CommandEntry(name="trust", help="Use the hooks of a folder, after they are shown.", folder="extensions"),
     CommandEntry(name="acp", help="Serve an editor over the Agent Client Protocol."),
     CommandEntry(name="serve", help="Serve tasks and runs over HTTP, with a page for browsers.", folder="tasks"),
+    CommandEntry(name="executor", help="Run tasks that a manager sends over HTTP."),
+    CommandEntry(
+        name="workspaces", help="List, archive and remove workspaces of executors.", is_group=True, default="list"
+    ),
     CommandEntry(name="logs", help="Show the log of your runs."),
     CommandEntry(
         name="plugins", help="List plugins and start new ones.", is_group=True, default="list", folder="extensions"

@@ -1,7 +1,7 @@
 """What requests and replies contain, as the OpenAPI document describes it."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC
 from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
@@ -11,13 +11,12 @@ from agent.service.task import (
     MAX_PRIORITY,
     MIN_PRIORITY,
     PendingQuestion,
-    Schedule,
     ScheduleMode,
-    Task,
     TaskRequest,
 )
 from agent.vocabulary.task_config import TaskConfig
 from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.json_codec import encode
 
 MAX_PROMPT_CHARS = 200_000
 _Name = Annotated[str, Field(max_length=200)]
@@ -95,50 +94,6 @@ class CallbackBody(BaseModel):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskData:
-    """A task as it is now. Times are UTC; `next_run_time` is null once it has started."""
-
-    task_id: str
-    session_id: str
-    user_id: str
-    prompt: str
-    status: str
-    mode: str
-    priority: int
-    created_at: str
-    next_run_time: str | None
-    started_at: str | None
-    ended_at: str | None
-    attempt: int
-    error: str
-    executor_url: str
-    container_id: str | None
-    worker: str
-    waiting: int
-    schedule: str
-    trace_id: str
-    run_id: str
-    answer: str
-    exit_code: int | None
-    cost_usd: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScheduleData:
-    """A schedule, and what became of its last task."""
-
-    name: str
-    cron: str
-    zone: str
-    prompt: str
-    is_paused: bool
-    next_run_time: str | None
-    last_run_time: str | None
-    last_task_id: str
-    last_status: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionData:
     """A question or an approval; `card` is exactly what a terminal shows, with hidden characters escaped."""
 
@@ -160,60 +115,6 @@ class QuestionData:
     answer: str
 
 
-def utc_text(time: datetime) -> str:
-    """Return a time as in events."""
-    return time.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def _utc(time: datetime | None) -> str | None:
-    return utc_text(time) if time else None
-
-
-def task_data(task: Task, run_id: str = "") -> TaskData:
-    """Return a task as replies have it; `run_id` is that of its latest run."""
-    request, outcome = task.request, task.outcome
-    return TaskData(
-        task_id=task.task_id,
-        session_id=task.session_id,
-        user_id=request.user_id,
-        prompt=request.prompt,
-        status=str(task.state),
-        mode=str(request.mode),
-        priority=request.priority,
-        created_at=utc_text(task.created_at),
-        next_run_time=_utc(task.next_run_at),
-        started_at=_utc(task.started_at),
-        ended_at=_utc(task.ended_at),
-        attempt=task.attempt,
-        error=task.error,
-        executor_url=task.executor_url,
-        container_id=task.container_id,
-        worker=task.worker,
-        waiting=task.waiting,
-        schedule=request.schedule,
-        trace_id=request.trace_id,
-        run_id=run_id or (outcome.run_id if outcome else ""),
-        answer=outcome.answer if outcome else "",
-        exit_code=outcome.exit_code if outcome else None,
-        cost_usd=outcome.cost_usd if outcome else None,
-    )
-
-
-def schedule_data(schedule: Schedule) -> ScheduleData:
-    """Return a schedule as replies have it."""
-    return ScheduleData(
-        name=schedule.name,
-        cron=schedule.cron,
-        zone=schedule.zone,
-        prompt=schedule.request.prompt,
-        is_paused=schedule.is_paused,
-        next_run_time=_utc(schedule.next_run_at),
-        last_run_time=_utc(schedule.last_run_at),
-        last_task_id=schedule.last_task_id,
-        last_status=str(schedule.last_state) if schedule.last_state else None,
-    )
-
-
 def question_data(question: PendingQuestion, card: str) -> QuestionData:
     """Return a question as replies have it; `card` is what a terminal shows."""
     return QuestionData(
@@ -230,7 +131,7 @@ def question_data(question: PendingQuestion, card: str) -> QuestionData:
         rule=question.rule,
         tool=question.tool,
         step_id=question.step_id,
-        asked_at=utc_text(question.asked_at),
-        expires_at=utc_text(question.expires_at),
+        asked_at=str(encode(question.asked_at)),
+        expires_at=str(encode(question.expires_at)),
         answer=question.answer,
     )

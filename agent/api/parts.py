@@ -2,18 +2,18 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import field
-from datetime import datetime
+from pathlib import Path
 from typing import Protocol, TypeVar
 
 from agent.api.access import Access, BrowserSessions
 from agent.api.event_stream import LogWatch
 from agent.api.metrics import Metrics
 from agent.api.replies import NotFound
-from agent.protocol.events import ApprovalRequested, QuestionAsked
+from agent.protocol.events import ApprovalRequested, QuestionAsked, RunStarted
 from agent.service.task import PendingQuestion, Task
 from agent.service.task_service import TaskService
+from agent.sessions.log.log_index import read_lines
 from agent.sessions.store import SessionFolder, SessionStore
-from agent.sessions.views.session_summary import read_session
 from agent.vocabulary.errors import InputError
 from tooling.contract.fast_dataclass import dataclass
 
@@ -55,12 +55,17 @@ class ServerParts:
         if task.started_at is None:
             return ""
         try:
-            runs = read_session(self.store.folder_for(task.session_id)).runs
+            started = [line.envelope() for line in read_lines(self._log_of(task), only=RunStarted.type)]
         except (OSError, InputError):
             return ""
-        # A session may have had other runs before this task.
-        since = task.started_at.timestamp() - 1.0
-        return next((run.run_id for run in reversed(runs) if _timestamp(run.date) >= since), "")
+        # A session may have had other runs before this task, or between two attempts.
+        for found in reversed(started):
+            if found and isinstance(found.event, RunStarted) and found.event.task_id == task.task_id:
+                return found.run_id
+        return ""
+
+    def _log_of(self, task: Task) -> Path:
+        return self.store.folder_for(task.session_id).events
 
     def session(self, session_id: str) -> SessionFolder:
         """Return the folder of a session. Raises NotFound."""
@@ -93,9 +98,3 @@ def input_request(question: PendingQuestion) -> ApprovalRequested | QuestionAske
         diff=question.diff or None,
     )
 
-
-def _timestamp(text: str) -> float:
-    try:
-        return datetime.fromisoformat(text).timestamp()
-    except ValueError:
-        return 0.0

@@ -43,6 +43,10 @@ class NotFound(AgentError):
     """What a request names does not exist."""
 
 
+class Conflict(AgentError):
+    """What a request wants is not possible in the present state."""
+
+
 class JsonResponse(Response):
     """JSON with text as it is; lone surrogates, which commands may print, become escapes."""
 

@@ -12,16 +12,14 @@ from agent.api.models import (
     DecisionBody,
     QuestionData,
     ScheduleBody,
-    ScheduleData,
     TaskBody,
-    TaskData,
     question_data,
-    schedule_data,
-    task_data,
 )
 from agent.api.parts import ServerParts, find
 from agent.api.replies import Problem, Reply, ok
 from agent.service.task import PendingQuestion, ScheduleMode, Task, TaskCreateResponse, TaskQuery, TaskState
+from agent.service.task_data import ScheduleData, TaskData, schedule_data, task_data
+from agent.service.task_service import created
 from agent.vocabulary.errors import InputError
 
 PREFIX = "/api/v1"
@@ -43,14 +41,7 @@ def task_routes(parts: ServerParts) -> APIRouter:
     async def create_task(body: TaskBody, key: IdempotencyKey = "") -> Response:
         """Create a task. With an `Idempotency-Key`, a request that is sent again returns the same task."""
         task = await parts.tasks.create(body.to_request(parts.task_settings), _task_id(key) if key else "")
-        created = TaskCreateResponse(
-            task_id=task.task_id,
-            session_id=task.session_id,
-            status="scheduled",
-            executor_url=task.executor_url,
-            container_id=task.container_id,
-        )
-        return ok(created, HTTPStatus.CREATED)
+        return ok(created(task), HTTPStatus.CREATED)
 
     @router.get("/tasks", response_model=Reply[list[TaskData]])
     async def list_tasks(

@@ -177,15 +177,6 @@ class Settings:
     hook_env: Annotated[tuple[str, ...], "variables that hook commands get besides harmless ones"] = ()
     callback_url: Annotated[str, "URL that the events of a run are posted to"] = ""
     callback_token: Annotated[str, "bearer token for `callback_url`"] = ""
-    host: Annotated[str, "address that `agent serve` listens on"] = "127.0.0.1"
-    port: Annotated[int, "port that `agent serve` listens on; 0 chooses one", Limits(ge=0, le=65535)] = 8001
-    internal_api_token: Annotated[str, "token of `agent serve`; if unset, one is made and kept in the data folder"] = ""
-    serve_hosts: Annotated[tuple[str, ...], "further host names under which `agent serve` is reached"] = ()
-    serve_origins: Annotated[tuple[str, ...], "origins of other pages that may call `agent serve` (CORS)"] = ()
-    serve_tls_cert: Annotated[str, "file with the TLS certificate of `agent serve`"] = ""
-    serve_tls_key: Annotated[str, "file with the key of that certificate"] = ""
-    serve_rate: Annotated[float, "requests a second that `agent serve` takes from one address", _POSITIVE] = 100.0
-    serve_max_body_kb: Annotated[int, "largest request that `agent serve` takes, in kilobytes", _COUNT] = 1000
     otel_endpoint: Annotated[str, "OTLP receiver of traces, metrics and logs, such as http://localhost:4318"] = ""
     otel_content: Annotated[bool, "export the texts of replies, and arguments and results of tool calls"] = False
     log_level: Annotated[LogLevel, "what is written to the log file; `agent logs` shows it"] = "info"
@@ -209,6 +200,7 @@ class Settings:
     plugins: Annotated[Mapping[str, Mapping[str, object]], "settings of plugins by name; enabled = false skips one"] = (
         field(default_factory=dict)
     )
+    service: Annotated[Mapping[str, object], "settings of queue, workers and service"] = field(default_factory=dict)
     claude_skills: Annotated[bool, "also use the skills in ~/.claude/skills"] = False
     step_profiles: Annotated[Mapping[str, ProfileSettings], "named permissions and limits for steps"] = field(
         default_factory=dict

@@ -12,13 +12,13 @@ from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse, Resp
 
 from agent.api.access import SESSION_S
 from agent.api.guard import LOGIN, Identity
-from agent.api.models import schedule_data, task_data
 from agent.api.page.rendering import Renderer
 from agent.api.parts import ServerParts, find
 from agent.api.replies import NotFound
 from agent.api.run_routes import find_known_run, read_run
 from agent.api.task_routes import Name, Offset
 from agent.service.task import ACTIVE, TaskQuery, TaskState
+from agent.service.task_data import schedule_data, task_data
 from agent.sessions.views.listing import RUNNING, newest_runs, run_status
 from agent.sessions.views.run_summary import RunView
 

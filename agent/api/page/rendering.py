@@ -10,12 +10,12 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
-from agent.api.models import utc_text
 from agent.api.page.plan_graph import draw_plan
 from agent.sessions.views.run_summary import CallView, StepView
 from agent.vocabulary.status import is_success
 from agent.vocabulary.usage import Usage
 from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.json_codec import encode
 from tooling.safety.hidden_characters import escape_hidden
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -58,7 +58,7 @@ class Renderer:
             call_line, call_input, diff_rows, done_count,
         )  # fmt: skip
         self._environment.filters |= {function.__name__: function for function in filters}
-        self._environment.filters |= {"markdown": self.markdown, "utc": utc_text, "plan_graph": draw_plan}
+        self._environment.filters |= {"markdown": self.markdown, "utc": encode, "plan_graph": draw_plan}
 
     def page(self, name: str, csrf: str, status: int = 200, **values: object) -> HTMLResponse:
         """Return a page; `csrf` is what its forms carry, empty for somebody who is not logged in."""

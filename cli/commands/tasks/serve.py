@@ -7,6 +7,7 @@ import ssl
 import sys
 import traceback
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,8 +15,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent.config.environment import is_shared_place
-from agent.config.load import load_settings
-from agent.config.settings import Settings
+from agent.config.load import LoadedSettings, load_settings
+from agent.config.service_settings import ServiceSettings, load_service_settings
 from agent.config.token_file import is_placeholder, load_or_create_token
 from agent.config.user_dirs import data_dir, os_environ
 from agent.protocol.events import ApprovalRequested, QuestionAsked
@@ -66,73 +67,65 @@ def command(
     show_token: ShowToken = False,
 ) -> None:
     """Serve tasks, schedules, questions and runs over HTTP, with a page for browsers. A worker runs the tasks."""
-    flags = {
-        "host": host,
-        "port": port,
-        "serve_tls_cert": tls_cert,
-        "serve_tls_key": tls_key,
-        "serve_hosts": allow_host or None,
-        "serve_origins": allow_origin or None,
-    }
     environ = os_environ()
-    loaded = load_settings(environ=environ, flags=flags)
+    loaded = load_settings(environ=environ)
     for warning in loaded.warnings:
         print_stderr(f"warning: {warning}")
+    given = {
+        "host": host,
+        "port": port,
+        "tls_cert": tls_cert,
+        "tls_key": tls_key,
+        "allowed_hosts": tuple(allow_host or ()) or None,
+        "allowed_origins": tuple(allow_origin or ()) or None,
+    }
+    chosen = {name: value for name, value in given.items() if value is not None}
+    settings = replace(load_service_settings(loaded, environ).settings, **chosen)  # type: ignore[arg-type]
     data = data_dir(environ)
     if show_token:
-        pages.print_text(f"{_token(loaded.settings, data)}\n")
+        pages.print_text(f"{_token(settings, data)}\n")
         return
     try:
-        raise typer.Exit(_serve(loaded.settings, data, environ))
+        raise typer.Exit(_serve(settings, loaded, data, environ))
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in _EXTRAS:
             raise
         raise UsageError(MISSING, INSTALL) from error
 
 
-def _serve(settings: Settings, data: Path, environ: Mapping[str, str]) -> int:
+def _serve(settings: ServiceSettings, loaded: LoadedSettings, data: Path, environ: Mapping[str, str]) -> int:
     from agent.api.access import BrowserSessions, check_access
+    from agent.service.open_service import open_service
 
     access = _access(settings, data)
-    check_access(access, has_own_token=_has_own_token(settings))
+    check_access(access, has_own_token=settings.has_own_token)
     tls = _tls(settings)
     sessions = BrowserSessions(access.token)
-    service = _open_service(settings, data)
-    is_shared = not access.is_local or is_shared_place(settings.shared, environ)
+    service = open_service(loaded, environ).service
+    is_shared = not access.is_local or is_shared_place(loaded.settings.shared, environ)
     app = _build(access, sessions, service, data, {"shared": "yes"} if is_shared else {})
     with _listen(access, settings.port) as listener:
         _print_addresses(access, sessions, listener.getsockname()[1])
         return asyncio.run(_run(app, listener, tls))
 
 
-def _access(settings: Settings, data: Path) -> "Access":
+def _access(settings: ServiceSettings, data: Path) -> "Access":
     from agent.api.access import Access
 
     return Access(
         token=_token(settings, data),
         callback_token="" if is_placeholder(settings.callback_token) else settings.callback_token,
         listens_on=settings.host,
-        hosts=tuple(name.lower() for name in settings.serve_hosts),
-        origins=settings.serve_origins,
-        is_encrypted=bool(settings.serve_tls_cert),
-        max_body_bytes=settings.serve_max_body_kb * 1000,
-        requests_per_s=settings.serve_rate,
+        hosts=tuple(name.lower() for name in settings.allowed_hosts),
+        origins=settings.allowed_origins,
+        is_encrypted=bool(settings.tls_cert),
+        max_body_bytes=settings.max_request_kb * 1000,
+        requests_per_s=settings.requests_per_second,
     )
 
 
-def _has_own_token(settings: Settings) -> bool:
-    return bool(settings.internal_api_token) and not is_placeholder(settings.internal_api_token)
-
-
-def _token(settings: Settings, data: Path) -> str:
-    return settings.internal_api_token if _has_own_token(settings) else load_or_create_token(data / _TOKEN_FILE)
-
-
-def _open_service(settings: Settings, data: Path) -> "TaskService":
-    from agent.service.dbos_engine.engine import DbosEngine
-    from agent.service.task_service import TaskService
-
-    return TaskService(DbosEngine(data))
+def _token(settings: ServiceSettings, data: Path) -> str:
+    return settings.internal_api_token if settings.has_own_token else load_or_create_token(data / _TOKEN_FILE)
 
 
 def _build(
@@ -184,8 +177,8 @@ class _BugLog:
             log.write(line)
 
 
-def _tls(settings: Settings) -> tuple[str, str] | None:
-    certificate, key = settings.serve_tls_cert, settings.serve_tls_key
+def _tls(settings: ServiceSettings) -> tuple[str, str] | None:
+    certificate, key = settings.tls_cert, settings.tls_key
     if not certificate and not key:
         return None
     if not certificate or not key:

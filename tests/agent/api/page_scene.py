@@ -59,7 +59,7 @@ def plan_event() -> PlanUpdated:
     return PlanUpdated(plan_id="p1", revision=1, hash="h", reason="complete", steps=steps)
 
 
-def write_beginning(run: WrittenRun) -> None:
+def write_beginning(run: WrittenRun, task_id: str) -> None:
     """Write a run whose packages are updated and whose tests wait."""
     run.write(
         RunStarted(
@@ -70,6 +70,7 @@ def write_beginning(run: WrittenRun) -> None:
             backend="sandbox",
             approval_mode="ask",
             tools=("run_command",),
+            task_id=task_id,
         )
     )
     run.write(MessageAdded(role="user", content="Update the dependencies and run the tests"))
@@ -143,7 +144,7 @@ def busy_server(server: Server) -> Iterator[Task]:
         attempt=1,
     )
     run = WrittenRun(server.store, task.session_id)
-    write_beginning(run)
+    write_beginning(run, task.task_id)
     server.ask(
         task,
         "a-1",

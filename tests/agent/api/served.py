@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Literal
 
 import httpx
 import uvicorn
@@ -22,45 +21,14 @@ from agent.api.parts import ServerParts
 from agent.protocol.codec import to_line
 from agent.protocol.envelope import Envelope
 from agent.protocol.events import Event
-from agent.service.task import PendingQuestion, Schedule, Task, TaskRequest, TaskState
+from agent.service.night_window import NightWindow
+from agent.service.task import PendingQuestion, Task, TaskRequest, TaskState
 from agent.service.task_service import TaskService
 from agent.sessions.store import SessionFolder, SessionLock, SessionStore
 from cli.commands.tasks.serve import card_text
 from tests.agent.api.fake_engine import NOW, FakeEngine
 
 TOKEN = "a-token-that-only-tests-use"
-
-
-class FakeService(TaskService):
-    """Adds to the real service what it does not do yet."""
-
-    def __init__(self, engine: FakeEngine) -> None:
-        super().__init__(engine)
-        self.fake = engine
-
-    async def create(self, request: TaskRequest, task_id: str = "") -> Task:
-        session = request.session_id or f"20260504-1230{len(self.fake.tasks.by_id):02}-abcdef"
-        return await self.fake.tasks.submit(replace(request, session_id=session), task_id)
-
-    async def answer(self, question_id: str, text: str) -> PendingQuestion:
-        return await self.fake.questions.answer(replace(self.fake.questions.by_id[question_id], answer=text))
-
-    async def approve(
-        self,
-        question_id: str,
-        decision: Literal["allow", "deny"],
-        *,
-        command: str | None = None,
-        remember: Literal["run", "project", "always"] | None = None,
-        remark: str = "",
-    ) -> PendingQuestion:
-        stored = self.fake.questions.by_id[question_id]
-        decided = replace(stored, answer=decision, command=command, remember=remember, remark=remark)
-        return await self.fake.questions.answer(decided)
-
-    async def create_schedule(self, request: TaskRequest, cron: str, *, zone: str = "UTC", name: str = "") -> Schedule:
-        name = name or f"schedule-{len(self.fake.schedules.by_name) + 1}"
-        return await self.fake.schedules.add(Schedule(name=name, cron=cron, zone=zone, request=request))
 
 
 @dataclass
@@ -123,7 +91,7 @@ def serve(data: Path, **access: object) -> Iterator[Server]:
         ServerParts(
             access=rules,
             sessions=sessions,
-            tasks=FakeService(engine),
+            tasks=TaskService(engine, server.store, NightWindow(zone="UTC", start_hour=2, start_minute=0, minutes=360)),
             store=server.store,
             card=card_text,
             watch=watch,
