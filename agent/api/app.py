@@ -25,7 +25,7 @@ from agent.api.replies import (
     on_http_error,
     on_invalid_request,
 )
-from agent.api.run_routes import run_routes, session_routes
+from agent.api.run_routes import callback_routes, run_routes, session_routes
 from agent.api.task_routes import PREFIX, question_routes, schedule_routes, task_routes
 from agent.version import VERSION
 from agent.vocabulary.errors import AgentError
@@ -54,7 +54,7 @@ def build_app(parts: ServerParts) -> AsgiApp:
         redoc_url=None,
         default_response_class=JsonResponse,
     )
-    for routes in (task_routes, schedule_routes, question_routes, run_routes, session_routes, system_routes):
+    for routes in _ROUTES:
         app.include_router(routes(parts))
     renderer = Renderer()
     app.include_router(page_routes(parts, renderer, app))
@@ -102,6 +102,17 @@ def system_routes(parts: ServerParts) -> APIRouter:
         return Response(parts.metrics.render(stats), media_type=CONTENT_TYPE)
 
     return router
+
+
+_ROUTES = (
+    task_routes,
+    schedule_routes,
+    question_routes,
+    run_routes,
+    session_routes,
+    callback_routes,
+    system_routes,
+)
 
 
 class _Measured:

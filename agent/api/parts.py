@@ -10,6 +10,7 @@ from agent.api.event_stream import LogWatch
 from agent.api.metrics import Metrics
 from agent.api.replies import NotFound
 from agent.protocol.events import ApprovalRequested, QuestionAsked, RunStarted
+from agent.service.callback_inbox import CallbackInbox
 from agent.service.task import PendingQuestion, Task
 from agent.service.task_service import TaskService
 from agent.sessions.log.log_index import read_lines
@@ -38,6 +39,7 @@ class ServerParts:
     sessions: BrowserSessions
     tasks: TaskService
     store: SessionStore
+    inbox: CallbackInbox
     card: CardText
     watch: LogWatch
     metrics: Metrics
@@ -97,4 +99,3 @@ def input_request(question: PendingQuestion) -> ApprovalRequested | QuestionAske
         involves=question.involves,
         diff=question.diff or None,
     )
-

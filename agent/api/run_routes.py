@@ -1,14 +1,19 @@
-"""The endpoints for runs and sessions; the events of a run are a stream."""
+"""The endpoints for runs, whose events are a stream, for sessions, and for callbacks of executors."""
 
+import hashlib
+import json
+from datetime import UTC, datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Query
 from fastapi.responses import Response, StreamingResponse
 
 from agent.api.event_stream import RunStream
+from agent.api.models import CallbackBody
 from agent.api.parts import ServerParts
 from agent.api.replies import NotFound, Reply, ok
-from agent.api.task_routes import ERRORS, PREFIX, Limit, Name
+from agent.api.task_routes import ERRORS, PREFIX, IdempotencyKey, Limit, Name
+from agent.service.callback_inbox import Callback
 from agent.service.task import DEFAULT_USER
 from agent.sessions.log.log_index import run_events
 from agent.sessions.store import SessionFolder
@@ -26,10 +31,12 @@ from agent.sessions.views.listing import (
 from agent.sessions.views.run_summary import RunView, run_view
 from agent.vocabulary.errors import InputError
 from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.json_codec import encode
 
 # Larger than any number of an event, and still one that every client can compute with.
 _MAX_SEQ = 2**53
 Seq = Annotated[int, Query(ge=0, le=_MAX_SEQ, description="leave out events up to this number")]
+TraceId = Annotated[str, Header(alias="X-Trace-ID", max_length=100)]
 LastEventId = Annotated[str, Header(alias="Last-Event-ID", max_length=40)]
 
 
@@ -47,6 +54,14 @@ class SessionData:
     cwd: str
     cost_usd: float | None
     runs: tuple[RunRow, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallbackReceipt:
+    """That a callback was taken; `is_new` is false if it was there already."""
+
+    status: str
+    is_new: bool
 
 
 def run_routes(parts: ServerParts) -> APIRouter:
@@ -99,6 +114,33 @@ def session_routes(parts: ServerParts) -> APIRouter:
     def show_session(session_id: Name) -> Response:
         """Show a session."""
         return ok(_session_data(parts.session(session_id)))
+
+    @router.get("/sessions/{session_id}/callbacks", response_model=Reply[list[Callback]])
+    def list_callbacks(session_id: Name) -> Response:
+        """List what executors have reported about a session, oldest first."""
+        return ok(parts.inbox.read(session_id))
+
+    return router
+
+
+def callback_routes(parts: ServerParts) -> APIRouter:
+    """Return the receiver of callbacks."""
+    router = APIRouter(prefix=PREFIX, tags=["callbacks"], responses=ERRORS)
+
+    @router.post("/callback", response_model=Reply[CallbackReceipt])
+    def receive_callback(body: CallbackBody, key: IdempotencyKey = "", trace_id: TraceId = "") -> Response:
+        """Take an event that an executor reports. One that is sent again, with the same key, changes nothing."""
+        text = json.dumps([body.session_id, body.event, body.data], sort_keys=True)
+        callback = Callback(
+            # A client that sends no key means the same by the same words.
+            key=key or hashlib.sha256(text.encode("utf-8", "replace")).hexdigest(),
+            session_id=body.session_id,
+            event=body.event,
+            data=body.data,
+            received_at=str(encode(datetime.now(UTC))),
+            trace_id=trace_id,
+        )
+        return ok(CallbackReceipt(status="received", is_new=parts.inbox.receive(callback)))
 
     return router
 

@@ -44,7 +44,9 @@ def form_routes(parts: ServerParts, renderer: Renderer) -> APIRouter:
         target = form.get("next", "/")
         if is_known:
             return logged_in(parts, target)
-        return renderer.page("login.html", "", HTTPStatus.UNAUTHORIZED, next=local_path(target), message=WRONG_TOKEN)
+        return renderer.page(
+            "login.html", "", code=HTTPStatus.UNAUTHORIZED, next=local_path(target), message=WRONG_TOKEN
+        )
 
     @router.post("/logout")
     async def log_out(request: Request) -> Response:

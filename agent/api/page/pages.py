@@ -158,7 +158,7 @@ def error_page(
     """Return the page about a request that cannot be done."""
     identity: Identity = request.scope["identity"]
     csrf = csrf_of(parts, request) if identity.credential else ""
-    return renderer.page("error.html", csrf, status, message=message, hint=hint)
+    return renderer.page("error.html", csrf, code=status, message=message, hint=hint)
 
 
 def _events(run_id: str) -> str:

@@ -1,7 +1,7 @@
 """Renders the templates. Everything that comes from models, commands and users is data: escaped, and nothing hidden."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -27,6 +27,7 @@ _TONES = {
     "warn": ("waiting", "partial", "needs_input", "canceling", "paused"),
     "busy": ("running", "claimed"),
 }
+_CALL_TONES = {"ok": "good", "unfinished": "busy", "denied": "warn", "deferred": "warn", "cancelled": "warn"}
 _WORDS = {"needs_input": "needs input", "unfinished": "interrupted", "waiting": "needs you", "ok": "done"}
 # The main argument of a tool comes first; it is what the user recognizes a call by.
 _SUBJECTS = ("command", "path", "url", "query", "pattern", "question", "name")
@@ -60,13 +61,13 @@ class Renderer:
         self._environment.filters |= {function.__name__: function for function in filters}
         self._environment.filters |= {"markdown": self.markdown, "utc": encode, "plan_graph": draw_plan}
 
-    def page(self, name: str, csrf: str, status: int = 200, **values: object) -> HTMLResponse:
+    def page(self, name: str, csrf: str, *, code: int = 200, **values: object) -> HTMLResponse:
         """Return a page; `csrf` is what its forms carry, empty for somebody who is not logged in."""
         field = Markup('<input type="hidden" name="csrf" value="{}">').format(csrf)
-        defaults: Mapping[str, object] = {"here": "", "live": False, "events": "", "prompt": ""}
+        defaults: dict[str, object] = {"here": "", "live": False, "events": "", "prompt": ""}
         template = self._environment.get_template(name)
         text = template.render(defaults | values, csrf=csrf, csrf_field=lambda: field)
-        return HTMLResponse(text.encode("utf-8", "replace"), status)
+        return HTMLResponse(text.encode("utf-8", "replace"), code)
 
     def markdown(self, text: str) -> Markup:
         """Return Markdown as HTML; links open without telling where they were followed from."""
@@ -102,7 +103,9 @@ def tone(status: str) -> str:
 
 def call_tone(status: str) -> str:
     """Return the color of a call's status."""
-    return {"ok": "good", "unfinished": "busy", "denied": "warn", "deferred": "warn"}.get(status, "bad")
+    return {"ok": "good", "unfinished": "busy", "denied": "warn", "deferred": "warn", "cancelled": "warn"}.get(
+        status, "bad"
+    )
 
 
 def status_word(status: str) -> str:

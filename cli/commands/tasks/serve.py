@@ -135,6 +135,7 @@ def _build(
     from agent.api.event_stream import LogWatch
     from agent.api.metrics import Metrics
     from agent.api.parts import ServerParts
+    from agent.service.callback_inbox import CallbackInbox
 
     watch = LogWatch()
     return build_app(
@@ -143,6 +144,7 @@ def _build(
             sessions=sessions,
             tasks=service,
             store=SessionStore(data),
+            inbox=CallbackInbox(data),
             card=card_text,
             watch=watch,
             metrics=Metrics(watch),

@@ -21,6 +21,7 @@ from agent.api.parts import ServerParts
 from agent.protocol.codec import to_line
 from agent.protocol.envelope import Envelope
 from agent.protocol.events import Event
+from agent.service.callback_inbox import CallbackInbox
 from agent.service.night_window import NightWindow
 from agent.service.task import PendingQuestion, Task, TaskRequest, TaskState
 from agent.service.task_service import TaskService
@@ -93,6 +94,7 @@ def serve(data: Path, **access: object) -> Iterator[Server]:
             sessions=sessions,
             tasks=TaskService(engine, server.store, NightWindow(zone="UTC", start_hour=2, start_minute=0, minutes=360)),
             store=server.store,
+            inbox=CallbackInbox(data),
             card=card_text,
             watch=watch,
             metrics=Metrics(watch),
