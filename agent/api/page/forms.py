@@ -89,7 +89,10 @@ def form_routes(parts: ServerParts, renderer: Renderer) -> APIRouter:
     async def answer(request: Request, question_id: Name) -> Response:
         form = await read_form(parts, request)
         question = await find(find_question(parts, question_id))
-        body = _checked(lambda: AnswerBody(answer=form.get("answer") or form.get("text", "")))
+        # An option is named by its number: its text may contain what a form would change.
+        options = {str(number): option for number, option in enumerate(question.options, 1)}
+        text = options.get(form.get("option", ""), "") or form.get("text", "")
+        body = _checked(lambda: AnswerBody(answer=text))
         await parts.tasks.answer(question.question_id, body.answer)
         return _go(form.get("back", "/"))
 

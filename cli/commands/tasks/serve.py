@@ -23,6 +23,7 @@ from agent.protocol.events import ApprovalRequested, QuestionAsked
 from agent.sessions.store import SessionStore
 from agent.telemetry.log_file import LogFile, error_log_path, log_path
 from agent.vocabulary.errors import ConfigError, UsageError
+from agent.vocabulary.plan import LEAD
 from cli.pages import pages
 from cli.run.progress import print_stderr
 from cli.screen.cards import CardRenderer
@@ -157,7 +158,7 @@ def _build(
 def card_text(request: ApprovalRequested | QuestionAsked, *, step: str) -> str:
     """Return what the terminal shows, complete and without colors."""
     renderer = CardRenderer(paint=Paint(has_color=False), width=_CARD_WIDTH, rows=_CARD_WIDTH)
-    return "\n".join(renderer.lines(request, step=step, folds=False))
+    return "\n".join(renderer.lines(request, step="" if step == LEAD else step, folds=False))
 
 
 class _BugLog:

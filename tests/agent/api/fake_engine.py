@@ -1,8 +1,9 @@
 """The task queue in memory: what a test puts in is there at once, and nothing runs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import TypeVar
 
 from agent.service.task import (
     PendingQuestion,
@@ -17,7 +18,18 @@ from agent.service.task import (
 )
 from agent.vocabulary.errors import InputError
 
+T = TypeVar("T")
 NOW = datetime(2026, 5, 4, 12, 30, tzinfo=UTC)
+
+
+def result_of(coroutine: Coroutine[object, object, T]) -> T:
+    """Return what a coroutine of the fakes returns, in any thread: they never wait for anything."""
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        value: T = end.value
+        return value
+    raise AssertionError("it waits")
 
 
 class FakeTasks:

@@ -1,6 +1,5 @@
 """A day in the life of a server: tasks in every state, a run in the middle of its plan, and somebody to ask."""
 
-import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -19,7 +18,7 @@ from agent.protocol.events import (
 from agent.service.task import Schedule, ScheduleMode, Task, TaskOutcome, TaskRequest, TaskState, Worker
 from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.usage import Usage
-from tests.agent.api.fake_engine import NOW
+from tests.agent.api.fake_engine import NOW, result_of
 from tests.agent.api.served import Server, WrittenRun
 from tooling.contract.result import FileChange
 
@@ -130,7 +129,7 @@ def busy_server(server: Server) -> Iterator[Task]:
     )
     nightly = TaskRequest(prompt="Read the new issues, label them, and write a summary")
     schedule = Schedule(name="triage", cron="0 7 * * 1-5", zone="Europe/Berlin", request=nightly)
-    asyncio.run(engine.schedules.add(schedule))
+    result_of(engine.schedules.add(schedule))
     outcome = TaskOutcome(state=TaskState.COMPLETED, exit_code=0, answer="Done.", cost_usd=0.0312)
     server.task("Summarize yesterday's errors in the logs", TaskState.COMPLETED, outcome=outcome, started_at=NOW)
     server.task(

@@ -27,7 +27,7 @@ from agent.service.task import PendingQuestion, Task, TaskRequest, TaskState
 from agent.service.task_service import TaskService
 from agent.sessions.store import SessionFolder, SessionLock, SessionStore
 from cli.commands.tasks.serve import card_text
-from tests.agent.api.fake_engine import NOW, FakeEngine
+from tests.agent.api.fake_engine import NOW, FakeEngine, result_of
 
 TOKEN = "a-token-that-only-tests-use"
 
@@ -61,7 +61,7 @@ class Server:
     def task(self, prompt: str, state: TaskState = TaskState.QUEUED, **more: object) -> Task:
         """Put a task into the queue."""
         request = TaskRequest(prompt=prompt, session_id=f"s{len(self.engine.tasks.by_id) + 1}")
-        task = asyncio.run(self.engine.tasks.submit(request))
+        task = result_of(self.engine.tasks.submit(request))
         return self.engine.tasks.put(replace(task, state=state, **more))  # type: ignore[arg-type]
 
     def ask(self, task: Task, question_id: str, text: str, **more: object) -> PendingQuestion:
@@ -76,7 +76,7 @@ class Server:
             expires_at=datetime.now(UTC) + timedelta(minutes=10),
             **{**fields, **more},  # type: ignore[arg-type]
         )
-        asyncio.run(self.engine.questions.open(task.task_id, question))
+        result_of(self.engine.questions.open(task.task_id, question))
         return question
 
 
