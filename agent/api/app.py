@@ -46,6 +46,16 @@ class Health:
 
 def build_app(parts: ServerParts) -> AsgiApp:
     """Return the complete server."""
+    app = build_api(parts)
+    renderer = Renderer()
+    app.include_router(page_routes(parts, renderer, app))
+    app.include_router(form_routes(parts, renderer))
+    _add_error_handlers(app, parts, renderer)
+    return Guard(_Measured(app, parts.metrics, parts.report_bug), parts.access, parts.sessions)
+
+
+def build_api(parts: ServerParts) -> FastAPI:
+    """Return the endpoints, which the OpenAPI document describes."""
     app = FastAPI(
         title="Windlass",
         version=VERSION,
@@ -56,11 +66,7 @@ def build_app(parts: ServerParts) -> AsgiApp:
     )
     for routes in _ROUTES:
         app.include_router(routes(parts))
-    renderer = Renderer()
-    app.include_router(page_routes(parts, renderer, app))
-    app.include_router(form_routes(parts, renderer))
-    _add_error_handlers(app, parts, renderer)
-    return Guard(_Measured(app, parts.metrics, parts.report_bug), parts.access, parts.sessions)
+    return app
 
 
 def _add_error_handlers(app: FastAPI, parts: ServerParts, renderer: Renderer) -> None:

@@ -22,6 +22,7 @@ from agent.protocol.codec import to_line
 from agent.protocol.envelope import Envelope
 from agent.protocol.events import Event
 from agent.service.callback_inbox import CallbackInbox
+from agent.service.engine import TaskEngine
 from agent.service.night_window import NightWindow
 from agent.service.task import PendingQuestion, Task, TaskRequest, TaskState
 from agent.service.task_service import TaskService
@@ -81,18 +82,21 @@ class Server:
 
 
 @contextmanager
-def serve(data: Path, **access: object) -> Iterator[Server]:
-    """Run a server until the block ends."""
+def serve(data: Path, queue: TaskEngine | None = None, **access: object) -> Iterator[Server]:
+    """Run a server until the block ends, with a queue in memory if none is given."""
     engine = FakeEngine()
     rules = Access(token=TOKEN, **{"requests_per_s": 10_000.0, **access})  # type: ignore[arg-type]
     sessions, watch = BrowserSessions(rules.token), LogWatch(poll_s=0.02)
     listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
     server = Server(port=listener.getsockname()[1], data=data, engine=engine, sessions=sessions)
+    window = NightWindow(zone="UTC", start_hour=2, start_minute=0, minutes=360)
     app = build_app(
         ServerParts(
             access=rules,
             sessions=sessions,
-            tasks=TaskService(engine, server.store, NightWindow(zone="UTC", start_hour=2, start_minute=0, minutes=360)),
+            tasks=TaskService(
+                queue or engine, server.store, NightWindow(zone="UTC", start_hour=2, start_minute=0, minutes=360)
+            ),
             store=server.store,
             inbox=CallbackInbox(data),
             card=card_text,
