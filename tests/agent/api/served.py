@@ -94,9 +94,7 @@ def serve(data: Path, queue: TaskEngine | None = None, **access: object) -> Iter
         ServerParts(
             access=rules,
             sessions=sessions,
-            tasks=TaskService(
-                queue or engine, server.store, NightWindow(zone="UTC", start_hour=2, start_minute=0, minutes=360)
-            ),
+            tasks=TaskService(queue or engine, server.store, window),
             store=server.store,
             inbox=CallbackInbox(data),
             card=card_text,
