@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from agent.protocol.codec import CodecError
 from agent.protocol.commands import AnswerQuestion, ResolveApproval, Steer, Submit
+from agent.vocabulary.task_config import TaskConfig
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import DecodeError, JsonObject, decode, did_you_mean
 
@@ -23,13 +25,22 @@ class End:
     """End the session after the requests sent so far."""
 
 
-LineCommand: TypeAlias = Submit | ResolveApproval | AnswerQuestion | Steer | Interrupt | End
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResumeRun:
+    """Resume an unfinished run of any session; finished steps are not repeated. `config` is as for a request."""
+
+    run_id: str
+    config: TaskConfig | None = None
+
+
+LineCommand: TypeAlias = Submit | ResumeRun | ResolveApproval | AnswerQuestion | Steer | Interrupt | End
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Request:
     text: str
     attachments: tuple[Path, ...] = ()
+    config: TaskConfig | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +78,7 @@ def parse_command(line: bytes) -> LineCommand:
 
 def _parse_request(data: JsonObject) -> Submit:
     request = decode(_Request, data)
-    return _submit(request.text, request.attachments)
+    return replace(_submit(request.text, request.attachments), config=request.config)
 
 
 def _parse_user(data: JsonObject) -> Submit:
@@ -110,6 +121,7 @@ def _parse_approval(data: JsonObject) -> ResolveApproval:
 _PARSERS: Mapping[str, Callable[[JsonObject], LineCommand]] = {
     "request": _parse_request,
     "user": _parse_user,
+    "resume": lambda data: decode(ResumeRun, data),
     "answer": lambda data: decode(AnswerQuestion, data),
     "approve": _parse_approval,
     "steer": lambda data: decode(Steer, data),
