@@ -118,12 +118,16 @@ class RunningContainer:
 
     async def remove(self) -> None:
         """End and remove the container. Raises EngineFault if the engine cannot."""
-        if self._watching:
-            self._watching.cancel()
-            await asyncio.wait({self._watching})
+        await self.stop_watching()
         if not self._end.done():
             self._end.set_result(REMOVED)
         await remove_container(self._engine, self.name)
+
+    async def stop_watching(self) -> None:
+        """Leave the container to another manager."""
+        if self._watching:
+            self._watching.cancel()
+            await asyncio.wait({self._watching})
 
     async def _find_port(self) -> bool:
         found = await self._engine.get(f"/containers/{self.name}/json")

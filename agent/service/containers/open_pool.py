@@ -24,7 +24,7 @@ _HOUR_S = 3600
 async def open_pool(
     loaded: LoadedSettings, service: LoadedService, environ: Mapping[str, str], warn: Callable[[str], None]
 ) -> AsyncIterator[ContainerPool]:
-    """Yield the pool, and clean up old workspaces meanwhile if that is wanted. Raises SandboxError without an engine."""
+    """Yield the pool; old workspaces are cleaned up meanwhile, if wanted. Raises SandboxError without an engine."""
     workspaces = open_workspaces(service.settings, environ)
     engine = Engine(find_socket(environ))
     try:

@@ -101,12 +101,23 @@ class ContainerPool:
                 await self.remove(container_id)
             else:
                 self._end_lease(container_id)
+                await lease.container.stop_watching()
         await self._supply.close()
         self._folder.close()
 
     def token(self, container_id: str) -> str:
         """Return the bearer token of the executor in a container."""
         return self._folder.token(container_id)
+
+    @property
+    def waiting(self) -> int:
+        """How many requests wait for a container."""
+        return self._supply.waiting
+
+    @property
+    def warm(self) -> tuple[str, ...]:
+        """The names of the containers that are ready for a task."""
+        return self._supply.warm
 
     def workspace(self, container_id: str) -> Workspace:
         """Return the workspace of a container in use. Raises KeyError if it is not."""

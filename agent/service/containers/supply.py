@@ -60,6 +60,11 @@ class ContainerSupply:
         self._upkeep = asyncio.create_task(self._keep_up(), name="upkeep of the pool")
         self.waiting = 0
 
+    @property
+    def warm(self) -> tuple[str, ...]:
+        """The names of the containers that are ready for a task."""
+        return tuple(container.name for container in self._warm)
+
     async def close(self) -> None:
         """End the containers that wait for a task."""
         self._upkeep.cancel()
@@ -73,7 +78,8 @@ class ContainerSupply:
         """Return a container that is ready for a task. Raises PoolError with the reason if there is none."""
         for count in range(1, _PORT_TRIES + 1):
             try:
-                container = await asyncio.wait_for(self._wait_for_place(workspace, mode), wait_s)
+                async with asyncio.timeout(wait_s):
+                    container = await self._wait_for_place(workspace, mode)
             except TimeoutError as error:
                 message = FULL.format(count=self._options.max_containers, seconds=wait_s or 0)
                 raise PoolError(message, FULL_HINT) from error
@@ -156,8 +162,7 @@ class ContainerSupply:
                         return warm
                     if created := await self._create(mode, workspace):
                         return created
-                    with contextlib.suppress(TimeoutError):
-                        await asyncio.wait_for(self._freed.wait(), _RECHECK_S)
+                    await _wait(self._freed, _RECHECK_S)
         finally:
             self.waiting -= 1
 
@@ -243,8 +248,7 @@ class ContainerSupply:
                 await self._fill()
             except (AgentError, EngineFault) as error:
                 self._warn(f"no container could be made ready: {error}")
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), self._options.health_interval_s)
+            await _wait(self._wake, self._options.health_interval_s)
 
     async def _fill(self) -> None:
         while len(self._warm) < self._options.warm and not self.waiting:
@@ -265,6 +269,13 @@ class ContainerSupply:
                 yield
             finally:
                 self._folder.unlock_creation()
+
+
+async def _wait(event: asyncio.Event, limit_s: float) -> None:
+    # Not wait_for, which may ignore that its caller is cancelled (before Python 3.12).
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(limit_s):
+            await event.wait()
 
 
 def label_of(found: Mapping[str, object], name: str) -> str:
