@@ -92,6 +92,10 @@ class ServiceSettings:
     default_model: Annotated[str, "model of executors in containers"] = "claude-sonnet-4-20250514"
     max_executor_containers: Annotated[int, "executors in containers at the same time", _COUNT] = 10
     executor_image: Annotated[str, "image of executors in containers"] = "opencowork/executor:latest"
+    executor_warm_containers: Annotated[int, "containers that are kept ready for tasks", _NOT_NEGATIVE] = 0
+    executor_max_tasks: Annotated[int, "a persistent container is replaced after this many tasks", _COUNT] = 50
+    executor_memory_mb: Annotated[int | None, "memory of a container in MiB; no limit if unset", Limits(ge=64)] = None
+    executor_cpus: Annotated[float | None, "CPUs of a container; no limit if unset", _POSITIVE] = None
     workspace_root: Annotated[str, "folder of workspaces; `workspaces` in the data folder if unset"] = ""
     workspace_cleanup_enabled: Annotated[bool, "whether old workspaces are removed"] = False
     workspace_cleanup_interval_hours: Annotated[float, "how often old workspaces are looked for", _POSITIVE] = 24.0
