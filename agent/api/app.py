@@ -10,6 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
+from agent.api.executor_routes import executor_routes, workspace_routes
 from agent.api.guard import API, AsgiApp, Guard, Receive, Scope, Send
 from agent.api.metrics import CONTENT_TYPE, Metrics
 from agent.api.page.forms import form_routes
@@ -117,6 +118,8 @@ _ROUTES = (
     run_routes,
     session_routes,
     callback_routes,
+    executor_routes,
+    workspace_routes,
     system_routes,
 )
 

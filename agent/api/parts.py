@@ -11,8 +11,10 @@ from agent.api.metrics import Metrics
 from agent.api.replies import NotFound
 from agent.protocol.events import ApprovalRequested, QuestionAsked, RunStarted
 from agent.service.callback_inbox import CallbackInbox
+from agent.service.containers.pool import ContainerRow
 from agent.service.task import PendingQuestion, Task
 from agent.service.task_service import TaskService
+from agent.service.workspaces.open_workspaces import Workspaces
 from agent.sessions.log.log_index import read_lines
 from agent.sessions.store import SessionFolder, SessionStore
 from agent.vocabulary.errors import InputError
@@ -26,6 +28,25 @@ class CardText(Protocol):
 
     def __call__(self, request: ApprovalRequested | QuestionAsked, *, step: str) -> str:
         """Return the complete text: what would be done, where, why, and its diff; nothing in it is hidden."""
+
+
+class Containers(Protocol):
+    """The containers of executors, whoever started them."""
+
+    async def rows(self) -> list[ContainerRow]:
+        """Return all of them; none if there is no pool or no engine."""
+
+    async def remove(self, container_id: str) -> None:
+        """Remove one, with what runs in it. Raises InputError if there is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutorParts:
+    """Executors and their workspaces, as the settings say."""
+
+    containers: Containers
+    workspaces: Workspaces
+    ignores_dot_files: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +64,7 @@ class ServerParts:
     card: CardText
     watch: LogWatch
     metrics: Metrics
+    executors: ExecutorParts
     report_bug: Callable[[str, Exception], None]
     task_settings: Mapping[str, str] = field(default_factory=dict)
 

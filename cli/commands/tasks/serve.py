@@ -32,6 +32,7 @@ from cli.screen.colors import Paint
 if TYPE_CHECKING:
     from agent.api.access import Access, BrowserSessions
     from agent.api.guard import AsgiApp
+    from agent.api.parts import ExecutorParts, ServerParts
     from agent.service.task_service import TaskService
 
 INSTALL = "pip install 'windlass[server,queue]'"
@@ -95,18 +96,20 @@ def command(
 
 
 def _serve(settings: ServiceSettings, loaded: LoadedSettings, data: Path, environ: Mapping[str, str]) -> int:
-    from agent.api.access import BrowserSessions, check_access
+    from agent.api.access import check_access
+    from agent.api.app import build_app
     from agent.service.open_service import open_service
 
     access = _access(settings, data)
     check_access(access, has_own_token=settings.has_own_token)
     tls = _tls(settings)
-    sessions = BrowserSessions(access.token)
     service = open_service(loaded, environ).service
     is_shared = not access.is_local or is_shared_place(loaded.settings.shared, environ)
-    app = _build(access, sessions, service, data, {"shared": "yes"} if is_shared else {})
+    task_settings = {"shared": "yes"} if is_shared else {}
+    parts = _parts(access, service, _executors(settings, environ), data, task_settings)
+    app = build_app(parts)
     with _listen(access, settings.port) as listener:
-        _print_addresses(access, sessions, listener.getsockname()[1])
+        _print_addresses(access, parts.sessions, listener.getsockname()[1])
         return asyncio.run(_run(app, listener, tls))
 
 
@@ -129,29 +132,41 @@ def _token(settings: ServiceSettings, data: Path) -> str:
     return settings.internal_api_token if settings.has_own_token else load_or_create_token(data / _TOKEN_FILE)
 
 
-def _build(
-    access: "Access", sessions: "BrowserSessions", service: "TaskService", data: Path, settings: Mapping[str, str]
-) -> "AsgiApp":
-    from agent.api.app import build_app
+def _executors(settings: ServiceSettings, environ: Mapping[str, str]) -> "ExecutorParts":
+    from agent.api.parts import ExecutorParts
+    from agent.service.containers.pool_view import PoolView
+    from agent.service.workspaces.open_workspaces import open_workspaces
+
+    workspaces = open_workspaces(settings, environ)
+    return ExecutorParts(
+        containers=PoolView(workspaces.store, environ),
+        workspaces=workspaces,
+        ignores_dot_files=settings.workspace_ignore_dot_files,
+    )
+
+
+def _parts(
+    access: "Access", service: "TaskService", executors: "ExecutorParts", data: Path, settings: Mapping[str, str]
+) -> "ServerParts":
+    from agent.api.access import BrowserSessions
     from agent.api.event_stream import LogWatch
     from agent.api.metrics import Metrics
     from agent.api.parts import ServerParts
     from agent.service.callback_inbox import CallbackInbox
 
     watch = LogWatch()
-    return build_app(
-        ServerParts(
-            access=access,
-            sessions=sessions,
-            tasks=service,
-            store=SessionStore(data),
-            inbox=CallbackInbox(data),
-            card=card_text,
-            watch=watch,
-            metrics=Metrics(watch),
-            report_bug=_BugLog(data).write,
-            task_settings=settings,
-        )
+    return ServerParts(
+        access=access,
+        sessions=BrowserSessions(access.token),
+        tasks=service,
+        executors=executors,
+        store=SessionStore(data),
+        inbox=CallbackInbox(data),
+        card=card_text,
+        watch=watch,
+        metrics=Metrics(watch),
+        report_bug=_BugLog(data).write,
+        task_settings=settings,
     )
 
 

@@ -17,15 +17,18 @@ from agent.api.access import PAGE_HOST, Access, BrowserSessions
 from agent.api.app import build_app
 from agent.api.event_stream import LogWatch
 from agent.api.metrics import Metrics
-from agent.api.parts import ServerParts
+from agent.api.parts import ExecutorParts, ServerParts
+from agent.config.service_settings import ServiceSettings
 from agent.protocol.codec import to_line
 from agent.protocol.envelope import Envelope
 from agent.protocol.events import Event
 from agent.service.callback_inbox import CallbackInbox
+from agent.service.containers.pool_view import PoolView
 from agent.service.engine import TaskEngine
 from agent.service.night_window import NightWindow
 from agent.service.task import PendingQuestion, Task, TaskRequest, TaskState
 from agent.service.task_service import TaskService
+from agent.service.workspaces.open_workspaces import open_workspaces
 from agent.sessions.store import SessionFolder, SessionLock, SessionStore
 from cli.commands.tasks.serve import card_text
 from tests.agent.api.fake_engine import NOW, FakeEngine, result_of
@@ -90,11 +93,15 @@ def serve(data: Path, queue: TaskEngine | None = None, **access: object) -> Iter
     listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
     server = Server(port=listener.getsockname()[1], data=data, engine=engine, sessions=sessions)
     window = NightWindow(zone="UTC", start_hour=2, start_minute=0, minutes=360)
+    service = TaskService(queue or engine, server.store, window)
+    workspaces = open_workspaces(ServiceSettings(), {"AGENT_SANDBOX": str(data)})
+    containers = PoolView(workspaces.store, {})
     app = build_app(
         ServerParts(
             access=rules,
             sessions=sessions,
-            tasks=TaskService(queue or engine, server.store, window),
+            tasks=service,
+            executors=ExecutorParts(containers=containers, workspaces=workspaces),
             store=server.store,
             inbox=CallbackInbox(data),
             card=card_text,

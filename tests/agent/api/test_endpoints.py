@@ -7,6 +7,7 @@ import httpx
 import pytest
 
 from agent.service.task import TaskOutcome, TaskState
+from agent.service.workspaces.layout import WorkspaceStore
 from tests.agent.api.fake_engine import NOW
 from tests.agent.api.page_scene import write_beginning, write_end
 from tests.agent.api.served import Server, WrittenRun
@@ -218,6 +219,39 @@ def test_a_callback_is_taken_once(server: Server) -> None:
     assert [(one["event"], one["data"], one["trace_id"]) for one in kept] == [
         ("task_completed", {"answer": "42"}, "abc")
     ]
+
+
+def test_executors_and_their_load_are_shown(server: Server) -> None:
+    server.task("a", TaskState.RUNNING)
+    server.task("b")
+    with server.client() as client:
+        stats = data(client.get("/api/v1/executor/stats"))
+        load = data(client.get("/api/v1/executor/load"))
+        missing = problem(client.delete("/api/v1/executor/containers/exec-1"))
+    assert list(stats)[:4] == ["total_active", "persistent_containers", "ephemeral_containers", "containers"]
+    assert (stats["total_active"], stats["containers"]) == (0, [])
+    assert load == {"running": 1, "queued": 1, "capacity": 0, "load": 1.0}
+    assert missing[0] == 404
+
+
+def test_workspaces_are_listed_archived_and_removed(server: Server) -> None:
+    store = WorkspaceStore(server.data / "workspaces")
+    (store.open("ada", "s1").path / "output" / "report.txt").write_text("done")
+    store.open("ada", "s2", "persistent")
+    with server.client() as client:
+        (first, _) = client.get("/api/v1/workspaces").json()["data"]
+        stats = data(client.get("/api/v1/workspaces/stats"))
+        files = client.get("/api/v1/workspaces/ada/s1/files").json()["data"]
+        archive = data(client.post("/api/v1/workspaces/ada/s1/archive"))
+        data(client.delete("/api/v1/workspaces/ada/s1"))
+        refused = problem(client.delete("/api/v1/workspaces/ada/s2"))
+        data(client.delete("/api/v1/workspaces/ada/s2", params={"force": True}))
+        missing = problem(client.get("/api/v1/workspaces/ada/s1/files"))
+    assert (first["user_id"], first["session_id"], first["files"], first["is_running"]) == ("ada", "s1", 1, False)
+    assert (stats["workspaces"], stats["size_bytes"]) == (2, 4)
+    assert [file["path"] for file in files] == ["input", "output", "output/report.txt"]
+    assert str(archive["location"]).endswith(".tar.gz")
+    assert (refused[0], missing[0], list(store.all())) == (422, 404, [])
 
 
 def test_metrics_are_in_the_format_of_prometheus(server: Server) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 from collections.abc import Iterator, Mapping
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote
 
@@ -42,6 +43,10 @@ BODIES = st.fixed_dictionaries({}, optional={**dict.fromkeys(MORE_FIELDS, JSON),
 NAMES = TEXT.filter(lambda text: text not in (".", "..", ""))
 
 
+# To be described, endpoints need nothing that works.
+PARTS: Any = SimpleNamespace(executors=None)
+
+
 @pytest.fixture(scope="module")
 def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, httpx.Client, DbosEngine]]:
     data = tmp_path_factory.mktemp("fuzz") / "data"
@@ -57,7 +62,7 @@ def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, h
 
 def operations() -> list[str]:
     """Return all endpoints, which are the same for every server."""
-    document = build_api(None).openapi()  # type: ignore[arg-type]
+    document = build_api(PARTS).openapi()
     return [f"{verb.upper()} {path}" for path, verbs in document["paths"].items() for verb in verbs]
 
 
@@ -128,7 +133,7 @@ def _plain(text: str) -> str:
 
 
 def _fits(value: str) -> bool:
-    return value.isascii() and value.isprintable()
+    return value.isascii() and value.isprintable() and value == value.strip()
 
 
 def _json(body: object) -> bytes:
