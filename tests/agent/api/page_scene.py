@@ -128,7 +128,7 @@ def busy_server(server: Server) -> Iterator[Task]:
         ),
     )
     nightly = TaskRequest(prompt="Read the new issues, label them, and write a summary")
-    schedule = Schedule(name="triage", cron="0 7 * * 1-5", zone="Europe/Berlin", request=nightly)
+    schedule = Schedule(name="morning", cron="0 7 * * 1-5", zone="Europe/Berlin", request=nightly)
     result_of(engine.schedules.add(schedule))
     outcome = TaskOutcome(state=TaskState.COMPLETED, exit_code=0, answer="Done.", cost_usd=0.0312)
     server.task("Summarize yesterday's errors in the logs", TaskState.COMPLETED, outcome=outcome, started_at=NOW)
