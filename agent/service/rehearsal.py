@@ -27,13 +27,24 @@ from tooling.files.temp_dir import TempDir
 _MAX_ROUNDS = 5
 # As for the manifest of a plan: room for retries.
 _COST_FACTOR = 2
+_CANNOT_START = (
+    exit_codes.USAGE,
+    exit_codes.NO_KEY,
+    exit_codes.BAD_INPUT,
+    exit_codes.NO_SANDBOX,
+    exit_codes.BAD_CONFIG,
+    exit_codes.UNTRUSTED,
+)
 _NO_ANSWER = "(This is a rehearsal: the answer comes later. Assume a sensible one, and go on.)"
 _HOST_BACKEND = "commands of the host backend have no copy to work on"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RehearsalSheet:
-    """What a task needs: permissions, answers to questions, money. `error` says why the rehearsal itself failed."""
+    """What a task needs: permissions, answers to questions, money.
+
+    `error` says why it cannot run at all, `note` why the rehearsal did not succeed, such as a host that it lacked.
+    """
 
     manifest: Manifest
     questions: tuple[str, ...] = ()
@@ -42,6 +53,7 @@ class RehearsalSheet:
     exit_code: int = 0
     answer: str = ""
     error: str = ""
+    note: str = ""
 
     @property
     def needs_nothing(self) -> bool:
@@ -146,7 +158,7 @@ async def _drive(process: AgentProcess, request: TaskRequest) -> RehearsalSheet:
 def _sheet_of(result: JsonObject, asked: tuple[str, ...], *, rounds: int) -> RehearsalSheet:
     missing = result.get("missing")
     code = int(str(result.get("exit_code", exit_codes.FAILED)))
-    error = str(result.get("error") or "") if code not in (exit_codes.OK, exit_codes.APPROVAL) else ""
+    problem = str(result.get("error") or "")
     return RehearsalSheet(
         manifest=decode(Manifest, missing, extra="ignore") if isinstance(missing, Mapping) else Manifest(),
         questions=tuple(dict.fromkeys(asked)),
@@ -154,7 +166,8 @@ def _sheet_of(result: JsonObject, asked: tuple[str, ...], *, rounds: int) -> Reh
         rounds=rounds,
         exit_code=code,
         answer=str(result.get("result") or ""),
-        error=error,
+        error=problem if code in _CANNOT_START else "",
+        note="" if code in (exit_codes.OK, *_CANNOT_START) else problem,
     )
 
 

@@ -60,6 +60,8 @@ def sheet_page(sheet: RehearsalSheet) -> list[str]:
     else:
         lines = ["The task needs:", *indent_lines(toml_manifest(sheet.manifest, is_commented=False))]
     lines += ["It asks:", *(f"  {question}" for question in sheet.questions)] if sheet.questions else []
+    if sheet.note:
+        lines += [f"The rehearsal did not succeed: {sheet.note}"]
     if sheet.cost_usd:
         lines += [f"The rehearsal cost ${sheet.cost_usd:.4f}."]
     return lines
