@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import random
 import re
 import signal
 import socket
@@ -18,6 +19,7 @@ import pytest
 from agent.service.containers.container import PoolError
 from agent.service.containers.pool import ContainerPool
 from agent.vocabulary.errors import AgentError
+from tests.agent.service.containers.leak_campaign import run_campaign
 from tests.agent.service.containers.pool_cases import (
     count_containers,
     open_pool,
@@ -174,3 +176,9 @@ async def test_what_a_killed_manager_left_is_removed_except_persistent_container
         await pool.remove(kept)
         await check_nothing_is_left(pool, tmp_path)
     assert list((tmp_path / ".pool" / "managers").iterdir()) == []
+
+
+def test_nothing_is_left_after_managers_were_killed_at_random(pool_engine: Path, tmp_path: Path) -> None:
+    seed = random.randrange(2**32)
+    left = run_campaign(pool_engine, tmp_path / "root", tasks=16, kills=2, seed=seed)
+    assert left == [], f"seed {seed}"
