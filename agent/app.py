@@ -247,6 +247,8 @@ class App:
             plan_only=submit.plan_only,
             cassette=str(record.absolute()) if record else None,
             context_window=(context.prices.context_size(model) or UNKNOWN_CONTEXT_TOKENS) if model else None,
+            task_id=context.options.task_id or None,
+            trace_id=context.options.trace_id or None,
         )
         # Held back until the request follows: a run that was heard of can be resumed.
         self._channel.hold()

@@ -33,7 +33,8 @@ class RunOptions:
 
     A `shared_backend` keeps background commands and temporary files for the next run. `task` is what the run works on
     and with; `hooks` are called besides those that are configured. With `is_strict` a folder with hooks that are not
-    trusted is an error. `trace_id` is the trace that callbacks belong to, if the run is part of one.
+    trusted is an error. `trace_id` is the trace that the run belongs to, if it is part of one, and
+    `task_id` the task of the queue that it is for.
     """
 
     location: SessionLocation
@@ -50,6 +51,7 @@ class RunOptions:
     hooks: "tuple[Hook, ...]" = ()
     is_strict: bool = False
     trace_id: str = ""
+    task_id: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -49,6 +49,15 @@ COMMANDS = (
     CommandEntry(
         name="workspaces", help="List, archive and remove workspaces of executors.", is_group=True, default="list"
     ),
+    CommandEntry(name="task", help="Queue tasks, and look after them.", is_group=True, default="list", folder="tasks"),
+    CommandEntry(
+        name="schedules", help="Manage what is queued by the clock.", is_group=True, default="list", folder="tasks"
+    ),
+    CommandEntry(
+        name="questions", help="List what queued tasks wait for.", is_group=True, default="list", folder="tasks"
+    ),
+    CommandEntry(name="worker", help="Run queued tasks.", folder="tasks"),
+    CommandEntry(name="stats", help="Show the state of the queue and its workers.", folder="tasks"),
     CommandEntry(name="logs", help="Show the log of your runs."),
     CommandEntry(
         name="plugins", help="List plugins and start new ones.", is_group=True, default="list", folder="extensions"

@@ -60,7 +60,7 @@ def validate(setting: SettingValue) -> SettingValue:
     value = _parse_text(setting) if setting.is_text and isinstance(setting.value, str) else setting.value
     table, path = _table_of(setting.path)
     try:
-        decoded = decode(table, unflatten({path: value}))
+        decoded: object = decode(table, unflatten({path: value}))
     except DecodeError as error:
         detail = (
             f"{setting.name}: expected {type_name(setting.path)}"

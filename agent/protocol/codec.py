@@ -23,6 +23,8 @@ _OPTIONAL = frozenset(
         "resume",
         "resumes",
         "cassette",
+        "task_id",
+        "trace_id",
         "context_window",
         "key",
         "delta",

@@ -1,6 +1,7 @@
 """Decodes commands from JSON lines: what a program sends to drive a session."""
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,8 @@ from agent.vocabulary.task_config import TaskConfig
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import DecodeError, JsonObject, decode, did_you_mean
 
+# As in W3C Trace Context.
+_TRACE = re.compile("[0-9a-f]{32}")
 _ONLY_TEXT = 'message.content: only text blocks are supported; use {"type": "request", "attachments": […]} for files'
 
 
@@ -27,10 +30,12 @@ class End:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumeRun:
-    """Resume an unfinished run of any session; finished steps are not repeated. `config` is as for a request."""
+    """Resume an unfinished run of any session; finished steps are not repeated. Other fields are as for a request."""
 
     run_id: str
     config: TaskConfig | None = None
+    task_id: str = ""
+    trace_id: str = ""
 
 
 LineCommand: TypeAlias = Submit | ResumeRun | ResolveApproval | AnswerQuestion | Steer | Interrupt | End
@@ -41,6 +46,8 @@ class _Request:
     text: str
     attachments: tuple[Path, ...] = ()
     config: TaskConfig | None = None
+    task_id: str = ""
+    trace_id: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +85,20 @@ def parse_command(line: bytes) -> LineCommand:
 
 def _parse_request(data: JsonObject) -> Submit:
     request = decode(_Request, data)
-    return replace(_submit(request.text, request.attachments), config=request.config)
+    _check_trace(request.trace_id)
+    submit = _submit(request.text, request.attachments)
+    return replace(submit, config=request.config, task_id=request.task_id, trace_id=request.trace_id)
+
+
+def _parse_resume(data: JsonObject) -> ResumeRun:
+    resume = decode(ResumeRun, data)
+    _check_trace(resume.trace_id)
+    return resume
+
+
+def _check_trace(trace_id: str) -> None:
+    if trace_id and not _TRACE.fullmatch(trace_id):
+        raise DecodeError("trace_id: expected 32 hexadecimal digits in lower case")
 
 
 def _parse_user(data: JsonObject) -> Submit:
@@ -121,7 +141,7 @@ def _parse_approval(data: JsonObject) -> ResolveApproval:
 _PARSERS: Mapping[str, Callable[[JsonObject], LineCommand]] = {
     "request": _parse_request,
     "user": _parse_user,
-    "resume": lambda data: decode(ResumeRun, data),
+    "resume": _parse_resume,
     "answer": lambda data: decode(AnswerQuestion, data),
     "approve": _parse_approval,
     "steer": lambda data: decode(Steer, data),

@@ -24,7 +24,10 @@ MANIFEST_TOOL = "manifest"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStarted:
-    """First event of every run; `resumes` is the id of the resumed run, `cassette` the file it is recorded in."""
+    """First event of every run; `resumes` is the id of the resumed run, `cassette` the file it is recorded in.
+
+    `task_id` is the task of the queue that the run is for, `trace_id` the trace that all events of the task share.
+    """
 
     type: ClassVar[str] = "init"
     model: str
@@ -39,6 +42,8 @@ class RunStarted:
     cassette: str | None = None
     plan_only: bool = False
     context_window: int | None = None
+    task_id: str | None = None
+    trace_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -149,6 +149,8 @@ class StreamSession:
             shared_backend=self._backend,
             task=request.config or self._options.task,
             resumes=resumes,
+            task_id=request.task_id,
+            trace_id=request.trace_id,
         )
         return App(loaded=self._loaded, environ=self._environ, options=options)
 

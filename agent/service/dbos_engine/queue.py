@@ -11,7 +11,7 @@ from typing import TypeVar
 import sqlalchemy as sa
 from dbos import DBOSClient, EnqueueOptions, WorkflowStatus
 
-from agent.service.dbos_engine.database import SCHEMA, QueueDatabase, database_errors
+from agent.service.dbos_engine.database import SCHEMA, DatabaseUnreachable, QueueDatabase, database_errors
 from agent.service.dbos_engine.liveness import Liveness
 from agent.service.dbos_engine.records import (
     BUSY,
@@ -33,6 +33,7 @@ from tooling.contract.json_codec import encode
 
 T = TypeVar("T")
 _PAGE = 200
+_RETRY_S = 1.0
 _ID_BYTES = 5
 _LIST_HINT = "`agent task list` shows them"
 
@@ -56,6 +57,8 @@ class DbosTasks:
         self._client = client
         self._liveness = liveness
         self._now = now
+        # Whether to wait for a database that is away, as a worker does: the runs of its tasks seldom need it.
+        self.is_patient = False
 
     async def submit(self, request: TaskRequest, task_id: str = "") -> Task:
         return await self.call(self.submit_now, request, task_id or new_task_id())
@@ -73,13 +76,19 @@ class DbosTasks:
         return await self.call(self._retry, task_id)
 
     async def call(self, function: Callable[..., T], *args: object) -> T:
-        """Call a function that uses the database, in a thread."""
+        """Call a function that uses the database, in a thread; with `is_patient` until the database is there."""
 
         def checked() -> T:
             with database_errors(self._database):
                 return function(*args)
 
-        return await asyncio.to_thread(checked)
+        while True:
+            try:
+                return await asyncio.to_thread(checked)
+            except DatabaseUnreachable:
+                if not self.is_patient:
+                    raise
+                await asyncio.sleep(_RETRY_S)
 
     def find(self, task_id: str) -> WorkflowStatus:
         """Return the row of a task by its id or a unique beginning of it."""

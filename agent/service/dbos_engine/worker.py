@@ -108,7 +108,7 @@ class DbosWorker:
         self._loop = asyncio.get_running_loop()
         self._slots = Slots(options.concurrency)
         self._modes = {queue_of(mode): mode for mode in options.modes}
-        self._is_once = options.is_once
+        self._is_once, self._tasks.is_patient = options.is_once, True
         facts = new_worker(self.worker_id, socket.gethostname(), options.concurrency, options.modes)
         # Before the launch: a task may be claimed at once.
         await asyncio.to_thread(self._liveness.register, facts)
@@ -122,7 +122,8 @@ class DbosWorker:
     async def stop(self, *, hands_back: bool = False) -> None:
         """Start no more tasks; with `hands_back` end those that run, and let others have them."""
         self._is_draining = True
-        self._hands_back = self._hands_back or hands_back
+        if hands_back:
+            self._hands_back, self._tasks.is_patient = True, False
         self._stopping.set()
 
     def _launch(self) -> None:
@@ -182,6 +183,7 @@ class DbosWorker:
 
     async def _shut_down(self) -> None:
         """End what still runs and give it back, then leave."""
+        self._tasks.is_patient = False
         for attempt in self._running.values():
             attempt.cancel()
         if self._running:
