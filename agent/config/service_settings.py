@@ -37,6 +37,12 @@ class ServiceSettings:
     app_version: Annotated[str, "version in the API's description"] = "0.1.0"
     host: Annotated[str, "address that `agent serve` listens on"] = "127.0.0.1"
     port: Annotated[int, "port that `agent serve` listens on; 0 chooses one", Limits(ge=0, le=65535)] = 8001
+    allowed_hosts: Annotated[tuple[str, ...], "further host names under which `agent serve` is reached"] = ()
+    allowed_origins: Annotated[tuple[str, ...], "origins of other pages that may call `agent serve` (CORS)"] = ()
+    tls_cert: Annotated[str, "file with the TLS certificate of `agent serve`"] = ""
+    tls_key: Annotated[str, "file with the key of that certificate"] = ""
+    requests_per_second: Annotated[float, "requests that `agent serve` takes from one address", _POSITIVE] = 100.0
+    max_request_kb: Annotated[int, "largest request that `agent serve` takes, in kilobytes", _COUNT] = 1000
     debug: Annotated[bool, "write a detailed log, like `log_level` debug"] = False
     backend_url: Annotated[str, "address of a front end that tasks belong to"] = "http://localhost:8000"
     executor_url: Annotated[str, "address of an executor that is not in a container"] = "http://localhost:8080"

@@ -152,16 +152,8 @@ def _find(workspaces: "Workspaces", name: str) -> "Workspace":
 
 
 def _row(workspace: "Workspace", settings: ServiceSettings) -> dict[str, object]:
-    from agent.service.workspaces.layout import is_running, measure
+    from agent.service.workspaces.listing import workspace_row
 
-    size = measure(workspace.path, ignores_dot_files=settings.workspace_ignore_dot_files)
-    return {
-        "user_id": workspace.user_id,
-        "session_id": workspace.session_id,
-        "container_mode": workspace.mode,
-        "is_running": is_running(workspace),
-        "files": size.files,
-        "size_bytes": size.size_bytes,
-        "last_used": datetime.fromtimestamp(workspace.last_used, UTC).isoformat(timespec="seconds"),
-        "path": str(workspace.path),
-    }
+    found = encode(workspace_row(workspace, ignores_dot_files=settings.workspace_ignore_dot_files))
+    assert isinstance(found, dict)
+    return found

@@ -190,7 +190,7 @@ class ContainerPool:
 
     async def stats(self) -> PoolStats:
         """Return the containers of the pool."""
-        rows = [_row(found) for found in await self._supply.list_containers()]
+        rows = [container_row(found) for found in await self._supply.list_containers()]
         counts = {mode: sum(row.mode == mode for row in rows) for mode in (*MODES, WARM)}
         return PoolStats(
             total_active=len(rows) - counts[WARM],
@@ -272,7 +272,8 @@ def _expect(lease: _Lease, container_id: str | None) -> _Lease:
     return lease
 
 
-def _row(found: Mapping[str, object]) -> ContainerRow:
+def container_row(found: Mapping[str, object]) -> ContainerRow:
+    """Return a container as statistics show it."""
     name = name_of(found)
     is_warm = name.startswith(f"executor-{WARM}-") and not label_of(found, SESSION_LABEL)
     return ContainerRow(
