@@ -4,11 +4,11 @@ import contextlib
 import fcntl
 import os
 import shutil
-import stat
 import tempfile
 import time
 from collections.abc import Iterator
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 
@@ -18,6 +18,8 @@ _MARKER = ".windlass-temporary"
 # What 0.1 left after a crash, without a lock: only its age tells that nobody uses it.
 _OLD_PREFIXES = ("windlass-bait-", "windlass-box-")
 _OLD_AFTER_S = 7 * 86_400
+# Of the folder for temporary files, and of directories of our own: a later process continues.
+_MAX_ENTRIES, _MAX_REMOVED = 10_000, 200
 
 
 class TempDir:
@@ -25,16 +27,14 @@ class TempDir:
 
     def __init__(self) -> None:
         remove_stale()
-        while True:
-            path = Path(tempfile.mkdtemp(prefix=_PREFIX)).resolve()
-            lock = _lock(path)
-            # Another process may consider the directory stale before it is locked.
-            if lock is not None and path.exists():
-                break
-        self._lock: int | None = lock
-        (path / _MARKER).touch(mode=0o600)
+        path, self._lock = _create()
         self.path = path / "content"
-        self.path.mkdir(mode=0o700)
+        try:
+            (path / _MARKER).touch(mode=0o600)
+            self.path.mkdir(mode=0o700)
+        except OSError:
+            self.remove()
+            raise
 
     def __enter__(self) -> Path:
         return self.path
@@ -52,6 +52,22 @@ class TempDir:
             os.close(lock)
 
 
+def _create() -> tuple[Path, int | None]:
+    """Return a new directory and its lock. Raises OSError."""
+    while True:
+        path = Path(tempfile.mkdtemp(prefix=_PREFIX)).resolve()
+        try:
+            lock = _lock(path)
+        except FileNotFoundError:
+            lock = None
+        except OSError:
+            path.rmdir()
+            raise
+        # Another process may consider the directory stale before it is locked.
+        if lock is not None and path.exists():
+            return path, lock
+
+
 @cache
 def remove_stale() -> None:
     """Delete directories left by dead processes, once per process."""
@@ -61,27 +77,30 @@ def remove_stale() -> None:
 
 def stale_dirs() -> Iterator[Path]:
     """Yield this user's temporary directories that no process has locked."""
-    try:
-        found = sorted(Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"))
-    except OSError:
-        return
-    yield from _old_dirs()
-    for path in found:
+    for path in _own_dirs():
         with contextlib.suppress(OSError):
-            is_ours = path.lstat().st_uid == os.getuid() and _is_marked(path)
-            if is_ours and (lock := _lock(path)) is not None:
+            if path.name.startswith(_OLD_PREFIXES):
+                status = path.lstat()
+                if time.time() - max(status.st_mtime, status.st_ctime) > _OLD_AFTER_S:
+                    yield path
+            elif _is_marked(path) and (lock := _lock(path)) is not None:
                 yield path
                 os.close(lock)
 
 
-def _old_dirs() -> Iterator[Path]:
-    for prefix in _OLD_PREFIXES:
-        for path in sorted(Path(tempfile.gettempdir()).glob(f"{prefix}*")):
-            with contextlib.suppress(OSError):
-                status = path.lstat()
-                is_ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()
-                if is_ours and time.time() - max(status.st_mtime, status.st_ctime) > _OLD_AFTER_S:
-                    yield path
+def _own_dirs() -> list[Path]:
+    """Return what may be ours; others can fill the folder, so not all of it is looked at."""
+    own = os.getuid()
+    found: list[Path] = []
+    try:
+        with os.scandir(tempfile.gettempdir()) as entries:
+            for entry in islice(entries, _MAX_ENTRIES):
+                if entry.name.startswith((_PREFIX, *_OLD_PREFIXES)) and entry.is_dir(follow_symlinks=False):
+                    with contextlib.suppress(OSError):
+                        found += [Path(entry.path)] if entry.stat(follow_symlinks=False).st_uid == own else []
+    except OSError:
+        return found
+    return sorted(found)[:_MAX_REMOVED]
 
 
 def _is_marked(path: Path) -> bool:
@@ -91,11 +110,11 @@ def _is_marked(path: Path) -> bool:
 
 
 def _lock(path: Path) -> int | None:
-    """Lock a directory, or return None; the kernel releases the lock when the process ends for any reason."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
-        return None
+    """Lock a directory, or return None if another process has; the kernel releases the lock when the process ends.
+
+    Raises OSError if the directory cannot be opened.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
