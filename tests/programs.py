@@ -23,7 +23,6 @@ PACKAGES = {
     "npm": "npm",
     "openssl": "openssl",
     "pgrep": "procps",
-    "postgres": "postgresql",
     "rg": "ripgrep",
     "tmux": "tmux",
     "setpriv": "util-linux",

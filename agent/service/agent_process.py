@@ -70,6 +70,16 @@ class AgentProcess:
                 if isinstance(event, dict):
                     yield event
 
+    async def close_input(self) -> None:
+        """Say that no commands follow."""
+        if self._process.stdin:
+            self._process.stdin.close()
+
+    async def read_all(self) -> str:
+        """Return everything that the program writes."""
+        assert self._process.stdout
+        return (await self._process.stdout.read()).decode(errors="replace")
+
     async def end(self) -> int:
         """End the program and everything it has started, and return its exit code."""
         try:
@@ -92,7 +102,8 @@ class AgentProcess:
         if self._process.stdin:
             self._process.stdin.close()
         with contextlib.suppress(ProcessLookupError):
-            self._process.send_signal(signal.SIGTERM)
+            # Not `send_signal`, which reaps a process that has just ended, before asyncio does.
+            os.kill(self._process.pid, signal.SIGTERM)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(GRACE_S):
                 await self._drain()

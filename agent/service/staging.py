@@ -41,6 +41,8 @@ class ConfigResolver:
         flags = [*self._folder_flags(request), *(("--backend", request.backend) if request.backend else ())]
         for name, value in settings.items():
             flags += ["--set", f"{name}={value}"]
+        if request.is_unattended:
+            flags += ["--set", "approval_mode=never"]
         if request.grants is not None:
             flags += ["--manifest", str(self._write_grants(task))]
         return PreparedTask(task=task, flags=tuple(flags), config=config)

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from agent.service.task_data import schedule_data, task_data
 from cli.commands.tasks.queue_access import JsonOption, with_service
 from cli.pages.pages import print_json, print_notice, print_table, stdout_colors, terminal_width
 from cli.pages.task_pages import format_utc, schedules_table
@@ -16,8 +17,6 @@ NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of a sch
 @app.command("list")
 def list_schedules(*, as_json: JsonOption = False) -> None:
     """List schedules, and what became of their last tasks."""
-    from agent.service.task_data import schedule_data
-
     found = with_service(lambda service: service.schedules.list())
     if as_json:
         print_json([encode(schedule_data(schedule)) for schedule in found])
@@ -42,8 +41,6 @@ def resume(name: NameArgument) -> None:
 @app.command("run-now")
 def run_now(name: NameArgument, *, as_json: JsonOption = False) -> None:
     """Create a task from a schedule now, besides those of the clock."""
-    from agent.service.task_data import task_data
-
     task = with_service(lambda service: service.schedules.run_now(name))
     if as_json:
         print_json(encode(task_data(task)))

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from agent.config.user_dirs import os_environ
+from agent.config.user_dirs import data_dir, os_environ
 from agent.service.task import ScheduleMode, Task, TaskQuery, TaskRequest, TaskState
 from agent.service.task_data import schedule_data, task_data
+from agent.telemetry.log_file import log_path, read_log
 from agent.vocabulary.errors import UsageError
 from agent.vocabulary.task_config import TaskConfig
 from cli.commands.tasks.queue_access import JsonOption, TaskArgument, with_service
@@ -75,6 +76,7 @@ RehearseOption = Annotated[
         "--rehearse", metavar="[=plan]", help="Try it now on a copy, or only plan it, and ask for what it needs."
     ),
 ]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Grant everything that a rehearsal finds.")]
 LimitOption = Annotated[int, typer.Option("--limit", "-n", min=1, metavar="N", help="Maximum number to list.")]
 StatusOption = Annotated[
     list[TaskState] | None, typer.Option("--status", metavar="STATE", help="Only tasks in this state (repeatable).")
@@ -102,6 +104,7 @@ def create(
     inputs: InputOption = None,
     skills: SkillOption = None,
     rehearse: RehearseOption = None,
+    yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Put a task into the queue. A worker runs it: agent worker."""
@@ -130,7 +133,7 @@ def create(
     if rehearse is not None:
         from cli.commands.tasks.rehearsal import rehearse_request
 
-        request = rehearse_request(request, rehearse)
+        request = rehearse_request(request, rehearse, is_granted=yes)
     if cron is not None:
         _create_schedule(request, cron, zone or local_zone(os_environ()), name or "", as_json=as_json)
         return
@@ -205,8 +208,7 @@ def show(task: TaskArgument, *, as_json: JsonOption = False) -> None:
 @app.command("logs")
 def logs(task: TaskArgument, *, as_json: JsonOption = False) -> None:
     """Show what happened to a task and in its run, oldest first."""
-    from agent.config.user_dirs import data_dir
-    from agent.telemetry.log_file import log_path, read_log
+
     from cli.commands.logs import print_line
 
     found = with_service(lambda service: service.get(task))
