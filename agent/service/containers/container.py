@@ -17,7 +17,8 @@ HEALTH_PATH = "/health"
 REMOVED = "the container was removed"
 HEALTH_TIMEOUT_S = 5.0
 _POLL_S, _MAX_POLL_S = 0.05, 1.0
-_LOG_BYTES = 2000
+_LOG_BYTES = 4000
+_LAST_WORDS_CHARS = 500
 _REMOVE_TRIES = 3
 _KILLED = 137
 # Each piece of a container's output begins with a stream number and a length.
@@ -178,7 +179,8 @@ class RunningContainer:
 
     def _last_words(self) -> str:
         text = _FRAME.sub(b"", self._log).decode(errors="replace").strip()
-        return f": {text.splitlines()[-1][:500]}" if text else ""
+        lines = text[text.rfind("error: ") :].splitlines() if "error: " in text else text.splitlines()[-1:]
+        return f": {'; '.join(lines)[:_LAST_WORDS_CHARS]}" if lines else ""
 
 
 def published_port(found: Mapping[str, object]) -> str:

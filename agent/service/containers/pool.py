@@ -180,7 +180,13 @@ class ContainerPool:
     async def ended(self, container_id: str) -> str:
         """Return, when a container ends before its task does, what has happened; its place is free then."""
         lease = self._leases.get(container_id)
-        return await lease.container.ended() if lease else GONE
+        if lease is None:
+            return GONE
+        watching = lease.watching
+        reason = await lease.container.ended()
+        if watching:
+            await asyncio.wait({watching})
+        return reason
 
     async def stats(self) -> PoolStats:
         """Return the containers of the pool."""
@@ -243,6 +249,7 @@ class ContainerPool:
     async def _watch(self, container_id: str, lease: _Lease) -> None:
         """Free the place of a container that ends by itself."""
         await lease.container.ended()
+        # It must not cancel itself.
         lease.watching = None
         if self._end_lease(container_id):
             await self._supply.discard(lease.container)
