@@ -24,6 +24,7 @@ LAZY_LIBRARIES = {
     "uvicorn": "an optional extra; only for `agent serve`",
     "pypdf": "an optional extra; only for PDF",
     "yaml": "only for skills",
+    "obstore": "an optional extra; only for archives in a bucket",
     "importlib": "only to find litellm's data files without importing litellm",
 }
 
