@@ -1,4 +1,4 @@
-"""The pictures of the page in docs/screenshots; `python -m tests.docs.page_screenshots` writes them."""
+"""The pictures of the page in docs/screenshots; `python -m tests.agent.api.page_screenshots` writes them."""
 
 import tempfile
 from pathlib import Path
