@@ -16,12 +16,6 @@ from agent.vocabulary.errors import AgentError, InputError, SessionBusy, UsageEr
 from tooling.contract.json_codec import encode
 
 T = TypeVar("T")
-# What the request has wrong; everything else that an AgentError reports is a state of the task or of this machine.
-_STATUSES: Sequence[tuple[type[AgentError], HTTPStatus]] = (
-    (InputError, HTTPStatus.UNPROCESSABLE_ENTITY),
-    (UsageError, HTTPStatus.BAD_REQUEST),
-    (SessionBusy, HTTPStatus.CONFLICT),
-)
 
 
 class Reply(BaseModel, Generic[T]):
@@ -43,8 +37,22 @@ class NotFound(AgentError):
     """What a request names does not exist."""
 
 
+class Forbidden(AgentError):
+    """A request may not do what it wants, whoever sends it."""
+
+
 class Conflict(AgentError):
     """What a request wants is not possible in the present state."""
+
+
+# What the request has wrong; everything else that an AgentError reports is a state of the task or of this machine.
+_STATUSES: Sequence[tuple[type[AgentError], HTTPStatus]] = (
+    (NotFound, HTTPStatus.NOT_FOUND),
+    (Forbidden, HTTPStatus.FORBIDDEN),
+    (InputError, HTTPStatus.UNPROCESSABLE_ENTITY),
+    (UsageError, HTTPStatus.BAD_REQUEST),
+    (SessionBusy, HTTPStatus.CONFLICT),
+)
 
 
 class JsonResponse(Response):
@@ -77,8 +85,6 @@ def error_reply(
 
 def status_of(error: AgentError) -> HTTPStatus:
     """Return the HTTP status that says what an error says."""
-    if isinstance(error, NotFound):
-        return HTTPStatus.NOT_FOUND
     if known := next((status for kind, status in _STATUSES if isinstance(error, kind)), None):
         return known
     return HTTPStatus.SERVICE_UNAVAILABLE if error.exit_code == exit_codes.RETRY_LATER else HTTPStatus.CONFLICT

@@ -17,6 +17,7 @@ from agent.api.models import AnswerBody, DecisionBody, ScheduleBody, TaskBody
 from agent.api.page.pages import local_path, logged_in
 from agent.api.page.rendering import Renderer
 from agent.api.parts import ServerParts, find
+from agent.api.replies import Forbidden
 from agent.api.task_routes import Name, find_question
 from agent.service.task import ScheduleMode
 from agent.vocabulary.errors import InputError
@@ -27,10 +28,6 @@ Form: TypeAlias = Mapping[str, str]
 _MAX_FIELDS = 100
 _REMEMBER = {"allow-run": "run", "allow-project": "project", "allow-always": "always"}
 WRONG_TOKEN = "This token or link is not valid. A link works once, and for 15 minutes."
-
-
-class WrongForm(InputError):
-    """A form was not made by us for this session."""
 
 
 def session_forms(parts: ServerParts, renderer: Renderer) -> APIRouter:
@@ -147,12 +144,12 @@ def question_forms(parts: ServerParts) -> APIRouter:
 
 
 async def read_form(parts: ServerParts, request: Request) -> Form:
-    """Return the fields of a form. Raises WrongForm if it is not one of ours."""
+    """Return the fields of a form. Raises Forbidden if it is not one of ours."""
     form = await _fields(request)
     identity: Identity = request.scope["identity"]
     is_ours = identity.credential == "token" or parts.sessions.is_csrf_token(form.get("csrf", ""), identity.cookie)
     if not is_ours:
-        raise WrongForm("this form has expired", "go back, reload the page and try again")
+        raise Forbidden("this form has expired", "go back, reload the page and try again")
     return form
 
 

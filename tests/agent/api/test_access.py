@@ -1,5 +1,7 @@
 """Nobody without the token gets anything, and no other page can use a browser that has it."""
 
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -8,8 +10,10 @@ import pytest
 from agent.api.access import Access, BrowserSessions, check_access
 from agent.api.guard import RateLimiter
 from agent.config.token_file import is_placeholder, load_or_create_token
+from agent.service.task import TaskState
 from agent.vocabulary.errors import ConfigError
 from tests.agent.api.served import TOKEN, Server, serve
+from tests.house.source_tree import ROOT
 
 PROTECTED = (
     "/api/v1/tasks",
@@ -162,6 +166,33 @@ def test_the_callback_token_opens_the_callback_and_nothing_else(tmp_path: Path) 
         assert client.get("/api/v1/tasks").status_code == 401
         assert client.post("/ui/tasks", data={"prompt": "x"}).status_code == 401
     assert server.engine.tasks.by_id == {}
+
+
+FORMS = re.findall(r'router\.post\("([^"]+)"', (ROOT / "agent" / "api" / "page" / "forms.py").read_text())
+
+
+@pytest.mark.parametrize("path", FORMS)
+def test_a_form_needs_the_token_of_its_own_session(server: Server, path: str) -> None:
+    task = server.task("a", TaskState.RUNNING)
+    server.ask(task, "a-1", "rm x")
+    address = path.replace("{task_id}", task.task_id).replace("{question_id}", "a-1").replace("{name}", "x")
+    cookie, other = server.sessions.new_cookie(), server.sessions.new_cookie()
+    form = {"prompt": "x", "decision": "allow", "text": "x", "action": "remove"}
+    for wrong in ("", "x", server.sessions.csrf_token(other), server.sessions.csrf_token("")):
+        with server.client(token="", Cookie=f"windlass={cookie}") as client:
+            assert client.post(address, data={**form, "csrf": wrong}).status_code == 403
+    assert list(server.engine.tasks.by_id.values()) == [replace(task, waiting=1)]
+    assert server.engine.questions.by_id["a-1"].state == "open"
+
+
+def test_the_api_needs_the_csrf_token_of_a_session_to_change_anything(server: Server) -> None:
+    cookie = server.sessions.new_cookie()
+    with server.client(token="", Cookie=f"windlass={cookie}") as client:
+        refused = client.post("/api/v1/tasks", json={"prompt": "x"})
+        right = {"X-CSRF-Token": server.sessions.csrf_token(cookie)}
+        allowed = client.post("/api/v1/tasks", json={"prompt": "x"}, headers=right)
+        read = client.get("/api/v1/tasks")
+    assert (refused.status_code, allowed.status_code, read.status_code) == (403, 201, 200)
 
 
 class TestBrowserSessions:

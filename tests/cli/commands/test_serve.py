@@ -10,14 +10,15 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pexpect
 import pytest
 
-from tests.cli.terminal_user import User
+from tests.cli.terminal_user import User, lead_call, lead_reply
+from tests.docs.grammar import broken_rules
 from tests.programs import needs
 
 pytestmark = pytest.mark.slow
@@ -83,6 +84,68 @@ def test_a_task_is_created_and_canceled_over_http(user: User) -> None:
     assert json.loads(same.stdout)["task_id"] == task_id
 
 
+@needs("bwrap")
+def test_a_task_asks_is_answered_and_approved_and_its_events_are_streamed(user: User) -> None:
+    model = user.script(
+        lead_call("ask_user", question="Which color?", options=["red", "blue"]),
+        lead_call("run_command", command="rm -r old"),
+        lead_reply("Painted."),
+    )
+    project = user.home / "project"
+    (project / "old").mkdir(parents=True)
+    environ = {"AGENT_MODEL": model, "AGENT_PLANNING": "auto"}
+    worker = subprocess.Popen(user.command("worker", "--quiet"), env=user.environment(**environ), cwd=user.home)
+    try:
+        with served(user, **environ) as (url, _):
+            token = token_of(user)
+            _, created = get(f"{url}/api/v1/tasks", token, prompt="paint", cwd=str(project))
+            task = f"{url}/api/v1/tasks/{_data(created)['task_id']}"
+            question = _waiting(url, token, "question")
+            assert question["card"] == "Which color?\n  1. red\n  2. blue"
+            get(f"{url}/api/v1/questions/{question['question_id']}/answer", token, answer="blue")
+            approval = _waiting(url, token, "approval")
+            assert str(approval["card"]).startswith(f"allow this?  rm -r old\n  in {project}\n  because it deletes")
+            get(f"{url}/api/v1/approvals/{approval['question_id']}", token, decision="allow")
+            done = _wait_for(lambda: _data(get(task, token)[1]), lambda shown: shown["status"] == "completed")
+            request = urllib.request.Request(
+                f"{url}/api/v1/runs/{done['run_id']}/events", headers={"Authorization": f"Bearer {token}"}
+            )
+            opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+            with opener.open(request, timeout=LIMIT_S) as stream:
+                events = [json.loads(line[6:]) for line in stream.read().splitlines() if line.startswith(b"data: ")]
+    finally:
+        worker.terminate()
+        worker.wait(LIMIT_S)
+    assert (done["answer"], done["exit_code"], (project / "old").exists()) == ("Painted.", 0, False)
+    assert (events[0]["type"], events[-2]["type"], events[-1]) == ("init", "result", {"reason": "ended"})
+    assert broken_rules(events[:-1]) == []
+
+
+def _data(reply: object) -> dict[str, object]:
+    assert isinstance(reply, dict)
+    found: dict[str, object] = reply["data"]
+    return found
+
+
+def _waiting(url: str, token: str, kind: str) -> dict[str, object]:
+    def ask() -> dict[str, object]:
+        _, reply = get(f"{url}/api/v1/questions", token)
+        assert isinstance(reply, dict)
+        return next((found for found in reply["data"] if found["kind"] == kind), {})
+
+    return _wait_for(ask, bool)
+
+
+def _wait_for(
+    look: Callable[[], dict[str, object]], is_there: Callable[[dict[str, object]], bool]
+) -> dict[str, object]:
+    deadline = time.monotonic() + LIMIT_S
+    while not is_there(found := look()):
+        assert time.monotonic() < deadline, found
+        time.sleep(0.2)
+    return found
+
+
 def test_the_token_is_the_same_after_a_restart_and_private(user: User) -> None:
     with served(user):
         first = token_of(user)
@@ -139,7 +202,11 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         ),
         (("--host", "0.0.0.0"), {"AGENT_INTERNAL_API_TOKEN": "short"}, "too short"),
         (("--tls-cert", "/nothing.pem"), {}, "both a certificate and its key"),
-        (("--tls-cert", "/nothing.pem", "--tls-key", "/nothing.pem"), {}, "the TLS certificate /nothing.pem cannot be used"),
+        (
+            ("--tls-cert", "/nothing.pem", "--tls-key", "/nothing.pem"),
+            {},
+            "cannot be used: No such file",
+        ),
         (("--allow-origin", "example.org"), {}, "is not an origin"),
         (("--host", "no.such.host.invalid"), {"AGENT_INTERNAL_API_TOKEN": "x" * 30}, "cannot listen on"),
     ],
