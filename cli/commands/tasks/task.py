@@ -115,7 +115,7 @@ def create(
     request = TaskRequest(
         prompt=sys.stdin.read() if prompt == "-" else prompt,
         config=TaskConfig(
-            model=model or "",
+            model=_model(model or ""),
             repo_url=repo or "",
             git_branch=branch,
             input_files=tuple(map(_input_file, inputs or ())),
@@ -287,6 +287,12 @@ def _input_file(given: str) -> dict[str, object]:
     if not source.is_file():
         raise UsageError(f"the input {source} is not an existing file")
     return {"path": str(source), "name": name if is_named else source.name}
+
+
+def _model(given: str) -> str:
+    """Return the name of a model; the path of a script is made absolute, because the worker has another folder."""
+    kind, colon, path = given.partition(":")
+    return f"script:{Path(path).absolute()}" if kind == "script" and colon and path else given
 
 
 def _skill(given: str) -> str:
