@@ -45,6 +45,7 @@ COMMANDS = (
     CommandEntry(name="hooks", help="List hooks and try them out.", is_group=True, default="list", folder="extensions"),
     CommandEntry(name="trust", help="Use the hooks of a folder, after they are shown.", folder="extensions"),
     CommandEntry(name="acp", help="Serve an editor over the Agent Client Protocol."),
+    CommandEntry(name="serve", help="Serve tasks and runs over HTTP, with a page for browsers.", folder="tasks"),
     CommandEntry(name="executor", help="Run tasks that a manager sends over HTTP."),
     CommandEntry(
         name="workspaces", help="List, archive and remove workspaces of executors.", is_group=True, default="list"

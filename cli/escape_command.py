@@ -2,7 +2,7 @@
 
 import re
 
-from tooling.safety.hidden_characters import has_invisible_characters
+from tooling.safety.hidden_characters import escape_hidden
 
 _CONTINUATION = "  │ "
 # Longer commands do not fit a window together with the question below them.
@@ -10,16 +10,9 @@ _MAX_CHARS, _MAX_LINES = 1000, 12
 _SPACES = re.compile(" {20,}")
 
 
-def escape(text: str) -> str:
-    """Escape line breaks and every character that could hide text or move the cursor."""
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(char if _is_plain(char) else char.encode("unicode_escape").decode() for char in text)
-
-
 def command_lines(command: str) -> list[str]:
     """Return all lines of a command, continuation lines behind a bar; a long command ends with its size."""
-    lines = [_SPACES.sub(_count_spaces, escape(line)) for line in command.split("\n")]
+    lines = [_SPACES.sub(_count_spaces, escape_hidden(line)) for line in command.split("\n")]
     shown = [lines[0], *(f"{_CONTINUATION}{line}" for line in lines[1:])]
     return [*shown, size_note(len(lines), len(command))] if is_long_command(command) else shown
 
@@ -33,10 +26,6 @@ def size_note(lines: int, chars: int) -> str:
     """Return the last line of a long command."""
     extent = f"{lines:,} lines, " if lines > 1 else ""
     return f"  {extent}{chars:,} characters: scroll up to read from the start"
-
-
-def _is_plain(char: str) -> bool:
-    return char.isprintable() and not has_invisible_characters(char)
 
 
 def _count_spaces(spaces: re.Match[str]) -> str:

@@ -89,7 +89,7 @@ def _engine_argv(root: Path, bridge: str | None) -> list[str]:
 def _own_bridge() -> Iterator[str]:
     """Create a bridge that no other session uses; the lock outlives no session, a bridge that was left is replaced."""
     for number in range(1, _MAX_BRIDGES):
-        with Path(tempfile.gettempdir(), f"wl-bridge-{number}.lock").open("w") as lock:
+        with Path("/tmp", f"wl-bridge-{number}.lock").open("w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:

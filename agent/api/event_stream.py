@@ -1,7 +1,7 @@
 """The events of a run as server-sent events, read from its log: what is there, then what is added, until it ends.
 
-Streams hold no queues: each reads the log at its own pace, so a slow client costs no memory, and one that comes back with
-the number of the last event it has seen gets everything after that.
+Streams hold no queues: each reads the log at its own pace, so a slow client costs no memory, and one that comes back
+with the number of the last event it has seen gets everything after that.
 """
 
 import asyncio

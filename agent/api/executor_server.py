@@ -29,17 +29,21 @@ from agent.api.replies import (
 )
 from agent.app import Windlass
 from agent.hooks.callback_client import CallbackClient
+from agent.hooks.hook import Hook
 from agent.run_context import WindlassConfig
 from agent.service.containers.callback_relay import CallbackRelay
 from agent.version import VERSION
 from agent.vocabulary.errors import AgentError
-from agent.vocabulary.task_config import task_config_from_json
+from agent.vocabulary.task_config import TaskConfig, task_config_from_json
 from tooling.contract.fast_dataclass import dataclass
 
 CALLBACK_PATH = "/api/v1/callback"
 MAX_BODY_BYTES = 4_000_000
 # How long tasks may take to end when the server does.
 STOP_S = 20
+# How long a new task waits for the end of one that has answered.
+ENDING_S = 2
+NOT_BEGUN = "interrupted"
 
 
 class ExecuteTask(BaseModel):
@@ -92,13 +96,17 @@ class RunningTasks:
     async def start(self, request: ExecuteTask, trace_id: str) -> None:
         """Start a task in the background. Raises AgentError if it cannot be accepted."""
         session_id = request.session_id
+        if running := [task for _, task in self._tasks.values()]:
+            # One that has just reported its end may be sent the next task before it is gone.
+            await asyncio.wait(running, timeout=ENDING_S, return_when=asyncio.FIRST_COMPLETED)
         if session_id in self._tasks:
             raise Conflict(f"session {session_id} is running a task", "wait until it has ended, or cancel it")
         if self.running >= self._options.max_tasks:
             raise Conflict(f"{self.running} tasks are running, and no more are accepted", "try again later")
-        windlass = Windlass(self._config(request, trace_id))
+        begun = _Begun()
+        windlass = Windlass(self._config(request, trace_id, begun))
         await self._relay.open(request.callback)
-        task = asyncio.create_task(self._run(windlass, request, trace_id), name=f"task of {session_id}")
+        task = asyncio.create_task(self._run(windlass, request, trace_id, begun), name=f"task of {session_id}")
         self._tasks[session_id] = (windlass, task)
         task.add_done_callback(lambda _: self._forget(session_id))
 
@@ -120,7 +128,7 @@ class RunningTasks:
         del self._tasks[session_id]
         self.completed += 1
 
-    def _config(self, request: ExecuteTask, trace_id: str) -> WindlassConfig:
+    def _config(self, request: ExecuteTask, trace_id: str, begun: "_Begun") -> WindlassConfig:
         options = self._options
         callback = {"callback_url": request.callback, "callback_token": request.callback_token}
         return WindlassConfig(
@@ -130,27 +138,38 @@ class RunningTasks:
             session_id=request.sdk_session_id or request.session_id,
             task=task_config_from_json(json.dumps(request.config)),
             trace_id=trace_id,
+            hooks=(begun,),
         )
 
-    async def _run(self, windlass: Windlass, request: ExecuteTask, trace_id: str) -> None:
+    async def _run(self, windlass: Windlass, request: ExecuteTask, trace_id: str, begun: "_Begun") -> None:
+        problem = ""
         async with windlass:
             try:
                 async for _ in windlass.run(request.prompt):
                     pass
             except AgentError as error:
-                # A run that could not start has told nobody.
-                await self._report_failure(request, trace_id, error)
+                problem = f"{error.message} ({error.hint})" if error.hint else error.message
+            if not begun.is_set:
+                # A run that was over before it began has told nobody.
+                await self._report_failure(request, trace_id, problem or NOT_BEGUN)
 
-    async def _report_failure(self, request: ExecuteTask, trace_id: str, error: AgentError) -> None:
+    async def _report_failure(self, request: ExecuteTask, trace_id: str, problem: str) -> None:
         client = CallbackClient(
             request.callback, session_id=request.session_id, token=request.callback_token, trace_id=trace_id
         )
         client.start()
-        hint = f" ({error.hint})" if error.hint else ""
-        await client.send_callback(
-            "task_failed", {"status": "failed", "progress": 0, "error_message": f"{error.message}{hint}"}
-        )
+        await client.send_callback("task_failed", {"status": "failed", "progress": 0, "error_message": problem})
         await client.close()
+
+
+class _Begun(Hook):
+    """Notes that hooks are called, and callbacks with them."""
+
+    is_set = False
+
+    async def before_execution(self, config: TaskConfig) -> None:
+        """Note it."""
+        self.is_set = True
 
 
 def build_executor(tasks: RunningTasks, access: Access) -> FastAPI:

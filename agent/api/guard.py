@@ -1,4 +1,4 @@
-"""The way every request takes before the app sees it: host, origin, rate, token, size; and the headers of every reply."""
+"""What every request passes before the app sees it: host, origin, rate, token, size. Adds headers to every reply."""
 
 import asyncio
 import time
@@ -28,13 +28,15 @@ STATIC = "/static/"
 # Nothing is read from or sent to anywhere else, and no text that gets into a page can become code.
 CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types page"
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types page"
 )
 _HEADERS = {
     "content-security-policy": CSP,
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
-    "referrer-policy": "no-referrer",
+    # With no-referrer, browsers would send the forms of our own page with the origin "null".
+    "referrer-policy": "same-origin",
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=()",

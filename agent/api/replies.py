@@ -11,11 +11,12 @@ from fastapi.responses import Response
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
+from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import AgentError, InputError, SessionBusy, UsageError
 from tooling.contract.json_codec import encode
 
 T = TypeVar("T")
-# What the user did wrong; everything else an AgentError reports is a state of this machine.
+# What the request has wrong; everything else that an AgentError reports is a state of the task or of this machine.
 _STATUSES: Sequence[tuple[type[AgentError], HTTPStatus]] = (
     (InputError, HTTPStatus.UNPROCESSABLE_ENTITY),
     (UsageError, HTTPStatus.BAD_REQUEST),
@@ -35,7 +36,7 @@ class Problem(BaseModel):
     """The data of an error."""
 
     hint: str = ""
-    errors: list[str] = []
+    errors: tuple[str, ...] = ()
 
 
 class NotFound(AgentError):
@@ -78,9 +79,9 @@ def status_of(error: AgentError) -> HTTPStatus:
     """Return the HTTP status that says what an error says."""
     if isinstance(error, NotFound):
         return HTTPStatus.NOT_FOUND
-    if isinstance(error, Conflict):
-        return HTTPStatus.CONFLICT
-    return next((status for kind, status in _STATUSES if isinstance(error, kind)), HTTPStatus.CONFLICT)
+    if known := next((status for kind, status in _STATUSES if isinstance(error, kind)), None):
+        return known
+    return HTTPStatus.SERVICE_UNAVAILABLE if error.exit_code == exit_codes.RETRY_LATER else HTTPStatus.CONFLICT
 
 
 async def on_agent_error(request: Request, error: Exception) -> Response:

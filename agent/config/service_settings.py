@@ -37,6 +37,12 @@ class ServiceSettings:
     app_version: Annotated[str, "version in the API's description"] = "0.1.0"
     host: Annotated[str, "address that `agent serve` listens on"] = "127.0.0.1"
     port: Annotated[int, "port that `agent serve` listens on; 0 chooses one", Limits(ge=0, le=65535)] = 8001
+    allowed_hosts: Annotated[tuple[str, ...], "further host names under which `agent serve` is reached"] = ()
+    allowed_origins: Annotated[tuple[str, ...], "origins of other pages that may call `agent serve` (CORS)"] = ()
+    tls_cert: Annotated[str, "file with the TLS certificate of `agent serve`"] = ""
+    tls_key: Annotated[str, "file with the key of that certificate"] = ""
+    requests_per_second: Annotated[float, "requests that `agent serve` takes from one address", _POSITIVE] = 100.0
+    max_request_kb: Annotated[int, "largest request that `agent serve` takes, in kilobytes", _COUNT] = 1000
     debug: Annotated[bool, "write a detailed log, like `log_level` debug"] = False
     backend_url: Annotated[str, "address of a front end that tasks belong to"] = "http://localhost:8000"
     executor_url: Annotated[str, "address of an executor that is not in a container"] = "http://localhost:8080"
@@ -86,6 +92,10 @@ class ServiceSettings:
     default_model: Annotated[str, "model of executors in containers"] = "claude-sonnet-4-20250514"
     max_executor_containers: Annotated[int, "executors in containers at the same time", _COUNT] = 10
     executor_image: Annotated[str, "image of executors in containers"] = "opencowork/executor:latest"
+    executor_warm_containers: Annotated[int, "containers that are kept ready for tasks", _NOT_NEGATIVE] = 0
+    executor_max_tasks: Annotated[int, "a persistent container is replaced after this many tasks", _COUNT] = 50
+    executor_memory_mb: Annotated[int | None, "memory of a container in MiB; no limit if unset", Limits(ge=64)] = None
+    executor_cpus: Annotated[float | None, "CPUs of a container; no limit if unset", _POSITIVE] = None
     workspace_root: Annotated[str, "folder of workspaces; `workspaces` in the data folder if unset"] = ""
     workspace_cleanup_enabled: Annotated[bool, "whether old workspaces are removed"] = False
     workspace_cleanup_interval_hours: Annotated[float, "how often old workspaces are looked for", _POSITIVE] = 24.0
@@ -144,6 +154,9 @@ def _variables(name: str) -> tuple[str, ...]:
 
 def _check_zone(settings: ServiceSettings, origins: Mapping[str, Origin]) -> None:
     name = "task_pull_nightly_timezone"
+    if settings.task_pull_nightly_timezone == ServiceSettings().task_pull_nightly_timezone:
+        # A small image may have no time zones at all.
+        return
     try:
         ZoneInfo(settings.task_pull_nightly_timezone)
     except (ValueError, OSError, KeyError) as error:

@@ -93,23 +93,27 @@ def open_dispatcher(
     opened: OpenService, *, executors: Executors | None = None, handover: Handover | None = None
 ) -> TaskDispatcher:
     """Return what runs tasks: child processes of this program, unless there are other executors."""
-    settings, data = opened.settings, opened.data
-    limits = LocalLimits(task_s=settings.task_timeout_seconds, question_s=settings.question_timeout_seconds)
-    local = LocalExecutor(
-        program=PROGRAM,
-        environ=_child_environment(opened),
-        data=data,
-        questions=opened.engine.questions,
-        limits=limits,
-    )
+    data = opened.data
     return TaskDispatcher(
         tasks=opened.engine.tasks,
         store=SessionStore(data),
         resolver=ConfigResolver(data / "queue" / "grants", {}),
         skills=SkillStager(),
         attachments=AttachmentStager(),
-        executors=executors or local,
+        executors=executors or local_executor(opened),
         handover=handover,
+    )
+
+
+def local_executor(opened: OpenService) -> LocalExecutor:
+    """Return what runs tasks in child processes of this program."""
+    settings = opened.settings
+    return LocalExecutor(
+        program=PROGRAM,
+        environ=_child_environment(opened),
+        data=opened.data,
+        questions=opened.engine.questions,
+        limits=LocalLimits(task_s=settings.task_timeout_seconds, question_s=settings.question_timeout_seconds),
     )
 
 

@@ -9,6 +9,7 @@ import typer
 
 from agent.config.env_file import read_env_file
 from agent.config.load import load_settings
+from agent.config.service_settings import ServiceSettings, load_service_settings
 from agent.config.user_dirs import data_path, os_environ
 from agent.vocabulary.errors import AgentError, UsageError
 from cli import prompt_flags as flag
@@ -19,7 +20,7 @@ MISSING = "agent executor needs FastAPI and uvicorn, which are not installed"
 CANNOT_LISTEN = "cannot listen on {host}:{port}: {problem}"
 READY = "The executor accepts tasks at {address}"
 TOKEN_NOTICE = "Its token is in {path}"
-TOKEN_VARIABLE = "INTERNAL_API_TOKEN"
+TOKEN_VARIABLES = ("INTERNAL_API_TOKEN", "AGENT_INTERNAL_API_TOKEN")
 # Where a pool mounts things into a container.
 CONTAINER_FOLDER = Path("/run/windlass")
 CONTAINER_WORKSPACE = "/workspace"
@@ -66,13 +67,13 @@ def command(
     given = {"model": model or environ.get("DEFAULT_MODEL"), "approval_mode": approval_mode, "backend": backend}
     settings = {name: value for name, value in given.items() if value is not None}
     # Wrong settings are reported at once, not with the first task.
-    load_settings(environ=environ, flags=settings)
-    token, token_file = _token(environ, is_created=not in_container)
+    service = load_service_settings(load_settings(environ=environ, flags=settings), environ).settings
+    token, token_file = _token(service, environ, is_created=not in_container)
     access = Access(token=token, listens_on=host)
     check_access(access, has_own_token=token_file is None)
     options = ExecutorOptions(
         # Tasks have no use for the token that lets others start tasks.
-        environ={name: value for name, value in environ.items() if name != TOKEN_VARIABLE},
+        environ={name: value for name, value in environ.items() if name not in TOKEN_VARIABLES},
         settings=settings,
         workspace=workspace,
         sockets=CONTAINER_FOLDER if in_container else None,
@@ -85,12 +86,12 @@ def command(
         asyncio.run(serve_executor(options, access, listening))
 
 
-def _token(environ: dict[str, str], *, is_created: bool) -> tuple[str, Path | None]:
-    """Return the token from the environment, or that of this user with its file."""
+def _token(service: ServiceSettings, environ: dict[str, str], *, is_created: bool) -> tuple[str, Path | None]:
+    """Return the token of the settings, or one that is made for this user, with its file."""
     from agent.config.token_file import load_or_create_token
 
-    if token := environ.get(TOKEN_VARIABLE, ""):
-        return token, None
+    if service.has_own_token:
+        return service.internal_api_token, None
     if not is_created:
         raise UsageError(f"a container of the pool gets its token in {CONTAINER_FOLDER / ENV_FILE_NAME}")
     path = data_path(environ) / "executor.token"

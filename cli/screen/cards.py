@@ -7,12 +7,13 @@ from typing import TypeAlias
 from rich.cells import cell_len, chop_cells
 
 from agent.protocol.events import MANIFEST_TOOL, ApprovalRequested, QuestionAsked
-from cli.escape_command import command_lines, escape, is_long_command
+from cli.escape_command import command_lines, is_long_command
 from cli.screen.blocks import split_fold, wrap_hanging
 from cli.screen.colors import Paint, wrap_lines
 from cli.screen.diff import DiffLine, diff_lines
 from tooling.contract.action import Opinion
 from tooling.contract.fast_dataclass import dataclass
+from tooling.safety.hidden_characters import escape_hidden
 
 InputRequest: TypeAlias = ApprovalRequested | QuestionAsked
 
@@ -37,26 +38,26 @@ class CardRenderer:
     width: int
     rows: int
 
-    def lines(self, request: InputRequest, *, step: str = "") -> list[str]:
-        """Return the card; `step` is the step that asks."""
-        name = self.paint("accent", f"{escape(step)}: ") if step else ""
+    def lines(self, request: InputRequest, *, step: str = "", folds: bool = True) -> list[str]:
+        """Return the card; `step` is the step that asks. Where there is room for all of a diff, nothing is folded."""
+        name = self.paint("accent", f"{escape_hidden(step)}: ") if step else ""
         if isinstance(request, QuestionAsked):
             first, *rest = question_lines(request, self.width - cell_len(step) - 2 if step else self.width)
             return [name + self.paint("warn", first), *rest]
         if request.tool == MANIFEST_TOOL:
             return [self.paint("warn", "allow all of this for the plan?"), *self._sheet(request), *self._facts(request)]
         first, *rest = command_lines(request.command)
-        tool = "" if request.tool in (None, COMMAND_TOOL) else f"{escape(request.tool or '')} "
+        tool = "" if request.tool in (None, COMMAND_TOOL) else f"{escape_hidden(request.tool or '')} "
         return [
             f"{name}{self.paint('warn', 'allow this?')}  {self.paint('strong', f'{tool}{first}')}",
             *rest,
             *self._facts(request),
-            *self._diff_of(request),
+            *(self._diff_of(request) if folds else self._diff(request.diff, None)),
         ]
 
     def full_text(self, request: ApprovalRequested) -> str:
         """Return the complete request, for a pager."""
-        whole = [*command_lines(request.command)] if request.tool == COMMAND_TOOL else [escape(request.command)]
+        whole = [*command_lines(request.command)] if request.tool == COMMAND_TOOL else [escape_hidden(request.command)]
         lines = [self.paint("strong", whole[0]), *whole[1:], *self._facts(request), ""]
         return "\n".join([*lines, *self._diff(request.diff, None)]) + "\n"
 
@@ -69,17 +70,17 @@ class CardRenderer:
     def _sheet(self, request: ApprovalRequested) -> list[str]:
         """Return the manifest of a plan, without the number of its format."""
         lines = [line for line in request.command.rstrip("\n").split("\n") if not line.startswith("version = ")]
-        return [f"{_INDENT}{escape(line)}" for line in lines]
+        return [f"{_INDENT}{escape_hidden(line)}" for line in lines]
 
     def _diff_of(self, request: ApprovalRequested) -> list[str]:
         rows = min(max(self.rows - _OTHER_ROWS, _MIN_DIFF_ROWS), _MAX_DIFF_ROWS)
         return self._diff(request.diff, rows)
 
     def _facts(self, request: ApprovalRequested) -> list[str]:
-        reason = f"  because {escape(request.reason) or _DEFAULT_REASON}"
-        involved = [f"  it {escape(part)}" for part in request.involves or ()]
+        reason = f"  because {escape_hidden(request.reason) or _DEFAULT_REASON}"
+        involved = [f"  it {escape_hidden(part)}" for part in request.involves or ()]
         return [
-            self.paint("quiet", f"  in {escape(request.cwd)}"),
+            self.paint("quiet", f"  in {escape_hidden(request.cwd)}"),
             *wrap_hanging(reason, self.width, "  "),
             *(self.paint("quiet", line) for line in involved),
             *(wrap_hanging(opinion_text(request.opinion), self.width, "  ") if request.opinion else ()),
@@ -96,7 +97,7 @@ class CardRenderer:
 
     def _diff_line(self, line: DiffLine) -> list[str]:
         room = max(10, self.width - len(_INDENT) - len(line.gutter))
-        first, *rest = chop_cells(escape(line.text), room) or [""]
+        first, *rest = chop_cells(escape_hidden(line.text), room) or [""]
         continued = " " * len(line.gutter)
         texts = [f"{line.gutter}{first}", *(f"{continued}{piece}" for piece in rest)]
         return [_INDENT + self.paint(line.tone, text) for text in texts]
@@ -104,13 +105,13 @@ class CardRenderer:
 
 def opinion_text(opinion: Opinion) -> str:
     """Return a reviewer's opinion as one line."""
-    return escape(f"  reviewer: {_OPINIONS[opinion.verdict]} {opinion.text}".rstrip())
+    return escape_hidden(f"  reviewer: {_OPINIONS[opinion.verdict]} {opinion.text}".rstrip())
 
 
 def question_lines(request: QuestionAsked, width: int) -> list[str]:
     """Return a question and its numbered options, wrapped between words."""
-    question = wrap_lines("\n".join(map(escape, request.question.split("\n"))), width)
-    options = [f"  {n}. {escape(option)}" for n, option in enumerate(request.options, 1)]
+    question = wrap_lines("\n".join(map(escape_hidden, request.question.split("\n"))), width)
+    options = [f"  {n}. {escape_hidden(option)}" for n, option in enumerate(request.options, 1)]
     return [*question, *(line for option in options for line in wrap_hanging(option, width, "     "))]
 
 
@@ -125,7 +126,7 @@ def join_keys(keys: Sequence[str], width: int, gap: str = " ") -> list[str]:
 
 def rule_text(request: ApprovalRequested) -> str:
     """Return the rule that would be saved, quoted."""
-    return f"'{escape(request.rule)}'"
+    return f"'{escape_hidden(request.rule)}'"
 
 
 def can_store_rule(request: ApprovalRequested) -> bool:

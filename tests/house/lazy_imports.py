@@ -21,8 +21,10 @@ LAZY_LIBRARIES = {
     "tree_sitter_bash": "the grammar loads with the first command",
     "charset_normalizer": "only for pages that do not declare their encoding",
     "pwd": "only for a run",
+    "uvicorn": "an optional extra; only for `agent serve`",
     "pypdf": "an optional extra; only for PDF",
     "yaml": "only for skills",
+    "obstore": "an optional extra; only for archives in a bucket",
     "importlib": "only to find litellm's data files without importing litellm",
 }
 

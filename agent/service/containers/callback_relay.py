@@ -14,7 +14,6 @@ from urllib.parse import urlsplit
 from agent.backends.egress.stream import EgressLimits, Peer, pipe_both_ways
 from agent.vocabulary.errors import InputError
 
-SOCKET_NAME = "callback.sock"
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _PORTS = {"http": 80, "https": 443}
 _LIMITS = EgressLimits()
@@ -36,7 +35,7 @@ class CallbackSocket:
     """The outer side: forwards what comes in on the socket to a port of this machine."""
 
     def __init__(self, folder: Path, port: int, owner: tuple[int, int] | None) -> None:
-        self._path = folder / SOCKET_NAME
+        self._path = folder / _socket_name(port)
         self._port = port
         self._owner = owner
         self._server: asyncio.AbstractServer | None = None
@@ -69,7 +68,10 @@ class CallbackRelay:
         port = loopback_port(url) if url and self._folder else None
         if port is None or port in self._servers or self._folder is None:
             return
-        path = self._folder / SOCKET_NAME
+        path = self._folder / _socket_name(port)
+        if not path.exists():
+            problem = f"callbacks do not reach port {port} of the machine outside"
+            raise InputError(problem, "use the address of callback_base_url, or one that is not on that machine")
         try:
             self._servers[port] = await asyncio.start_server(
                 _relay(lambda: asyncio.open_unix_connection(path)), "127.0.0.1", port
@@ -81,6 +83,10 @@ class CallbackRelay:
         """Stop listening."""
         for server in self._servers.values():
             server.close()
+
+
+def _socket_name(port: int) -> str:
+    return f"callback-{port}.sock"
 
 
 def _relay(connect: Connect) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]:

@@ -70,6 +70,10 @@ InputOption = Annotated[
 SkillOption = Annotated[
     list[str] | None, typer.Option("--skill", metavar="NAME|PATH", help="Give the model this skill (repeatable).")
 ]
+ContainerOption = Annotated[
+    Literal["ephemeral", "persistent"] | None,
+    typer.Option("--container", help="Run it in a container of its own, or in that of the session."),
+]
 RehearseOption = Annotated[
     str | None,
     typer.Option(
@@ -103,6 +107,7 @@ def create(
     assignments: SetOption = None,
     inputs: InputOption = None,
     skills: SkillOption = None,
+    container: ContainerOption = None,
     rehearse: RehearseOption = None,
     yes: YesOption = False,
     as_json: JsonOption = False,
@@ -120,6 +125,7 @@ def create(
             git_branch=branch,
             input_files=tuple(map(_input_file, inputs or ())),
             skill_files=tuple(map(_skill, skills or ())),
+            container_mode=container,
         ),
         session_id=session or "",
         mode=ScheduleMode.NIGHTLY if nightly else ScheduleMode.SCHEDULED if at else ScheduleMode.IMMEDIATE,

@@ -15,6 +15,7 @@ from cli.commands.tasks.queue_access import open_queue
 from cli.pages.pages import one_line, print_notice
 
 if TYPE_CHECKING:
+    from agent.service.containers.container_executors import ContainerExecutors
     from agent.service.open_service import OpenService
     from agent.service.run_pull import RunPullService
 
@@ -61,8 +62,9 @@ def command(
 
 async def _work(*, once: bool, concurrency: int | None, modes: str | None, quiet: bool) -> int:
     opened = open_queue()
+    executors = _executors(opened)
     try:
-        pull = _pull_service(opened, concurrency, modes, quiet=quiet)
+        pull = _pull_service(opened, executors, concurrency, modes, quiet=quiet)
         if not quiet:
             print_notice(_what_is_shared(opened))
         loop = asyncio.get_running_loop()
@@ -73,12 +75,34 @@ async def _work(*, once: bool, concurrency: int | None, modes: str | None, quiet
         if not quiet:
             print_notice(f"{ended} {'task' if ended == 1 else 'tasks'} ended here")
     finally:
+        await executors.close()
         await opened.service.close()
     return 0
 
 
+def _executors(opened: "OpenService") -> "ContainerExecutors":
+    """Return the pool of containers for tasks that want one, and child processes for all others."""
+    from agent.config.service_settings import load_service_settings
+    from agent.service.containers.container_executors import ContainerExecutors
+    from agent.service.containers.open_pool import open_pool
+    from agent.service.open_service import local_executor
+
+    service = load_service_settings(opened.loaded, opened.environ)
+    return ContainerExecutors(
+        local_executor(opened),
+        lambda: open_pool(opened.loaded, service, opened.environ, print_notice),
+        callback_token=opened.settings.callback_token,
+        limit_s=opened.settings.task_timeout_seconds,
+    )
+
+
 def _pull_service(
-    opened: "OpenService", concurrency: int | None, modes: str | None, *, quiet: bool
+    opened: "OpenService",
+    executors: "ContainerExecutors",
+    concurrency: int | None,
+    modes: str | None,
+    *,
+    quiet: bool,
 ) -> "RunPullService":
     from agent.service.open_service import WorkerLog, enabled_modes, open_dispatcher, open_worker
     from agent.service.run_pull import RunPullService
@@ -94,7 +118,7 @@ def _pull_service(
     )
     return RunPullService(
         lambda: open_worker(opened, log),
-        open_dispatcher(opened, handover=transfer),
+        open_dispatcher(opened, executors=executors, handover=transfer),
         concurrency=concurrency or opened.settings.max_concurrent_tasks,
         modes=chosen,
     )
