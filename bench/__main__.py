@@ -17,6 +17,7 @@ from bench import (
     resume,
     sandbox,
     screen,
+    server,
     sessions,
     start_up,
     table,
@@ -58,6 +59,7 @@ BENCHES = (
     Bench(name="checkpoint", run=checkpoint.checkpoint),
     Bench(name="pages", run=pages.pages),
     Bench(name="web", run=web.web),
+    Bench(name="server", run=server.server),
 )
 
 

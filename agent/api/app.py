@@ -13,8 +13,8 @@ from starlette.exceptions import HTTPException
 from agent.api.executor_routes import executor_routes, workspace_routes
 from agent.api.guard import API, AsgiApp, Guard, Receive, Scope, Send
 from agent.api.metrics import CONTENT_TYPE, Metrics
-from agent.api.page.forms import form_routes
-from agent.api.page.pages import error_page, page_routes
+from agent.api.page.forms import question_forms, session_forms, task_forms
+from agent.api.page.pages import error_page, public_pages, run_pages, task_pages
 from agent.api.page.rendering import Renderer
 from agent.api.parts import ServerParts
 from agent.api.replies import (
@@ -49,8 +49,15 @@ def build_app(parts: ServerParts) -> AsgiApp:
     """Return the complete server."""
     app = build_api(parts)
     renderer = Renderer()
-    app.include_router(page_routes(parts, renderer, app))
-    app.include_router(form_routes(parts, renderer))
+    for pages in (
+        task_pages(parts, renderer),
+        run_pages(parts, renderer),
+        public_pages(parts, renderer, app),
+        session_forms(parts, renderer),
+        task_forms(parts),
+        question_forms(parts),
+    ):
+        app.include_router(pages)
     _add_error_handlers(app, parts, renderer)
     return Guard(_Measured(app, parts.metrics, parts.report_bug), parts.access, parts.sessions)
 

@@ -1,5 +1,6 @@
 """Cards of approvals and questions: the exact action, why it asks, and its diff, of which a long one is folded."""
 
+import re
 from collections.abc import Sequence
 from itertools import accumulate
 from typing import TypeAlias
@@ -7,7 +8,6 @@ from typing import TypeAlias
 from rich.cells import cell_len, chop_cells
 
 from agent.protocol.events import MANIFEST_TOOL, ApprovalRequested, QuestionAsked
-from cli.escape_command import command_lines, is_long_command
 from cli.screen.blocks import split_fold, wrap_hanging
 from cli.screen.colors import Paint, wrap_lines
 from cli.screen.diff import DiffLine, diff_lines
@@ -28,6 +28,10 @@ _OTHER_ROWS = 16
 _MIN_DIFF_ROWS, _MAX_DIFF_ROWS = 8, 40
 _TAIL_SHARE = 3
 VIEW_HINT = "[v] shows all"
+_CONTINUATION = "  │ "
+# Longer commands do not fit a window together with the question below them.
+_MAX_CHARS, _MAX_LINES = 1000, 12
+_SPACES = re.compile(" {20,}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +105,29 @@ class CardRenderer:
         continued = " " * len(line.gutter)
         texts = [f"{line.gutter}{first}", *(f"{continued}{piece}" for piece in rest)]
         return [_INDENT + self.paint(line.tone, text) for text in texts]
+
+
+def command_lines(command: str) -> list[str]:
+    """Return all lines of a command, continuation lines behind a bar; a long command ends with its size."""
+    lines = [_SPACES.sub(_count_spaces, escape_hidden(line)) for line in command.split("\n")]
+    shown = [lines[0], *(f"{_CONTINUATION}{line}" for line in lines[1:])]
+    return [*shown, size_note(len(lines), len(command))] if is_long_command(command) else shown
+
+
+def is_long_command(command: str) -> bool:
+    """Whether a command fills a window."""
+    return command.count("\n") >= _MAX_LINES or len(command) > _MAX_CHARS
+
+
+def size_note(lines: int, chars: int) -> str:
+    """Return the last line of a long command."""
+    extent = f"{lines:,} lines, " if lines > 1 else ""
+    return f"  {extent}{chars:,} characters: scroll up to read from the start"
+
+
+def _count_spaces(spaces: re.Match[str]) -> str:
+    # A long run of spaces would push the rest of the command out of sight.
+    return f" [{len(spaces[0])} spaces] "
 
 
 def opinion_text(opinion: Opinion) -> str:

@@ -9,6 +9,7 @@ from tests.agent.api.served import serve
 from tests.house.source_tree import ROOT
 
 FOLDER = ROOT / "docs" / "screenshots"
+PICTURES = ("page-task.png", "page-phone.png")
 _SIZE = (1100, 900)
 
 
@@ -22,10 +23,10 @@ def main() -> None:
     ):
         with open_page(browser, server, size=_SIZE) as page:
             page.goto(f"{server.page_url}/tasks/{task.task_id}")
-            page.screenshot(path=FOLDER / "page-task.png", animations="disabled")
+            page.screenshot(path=FOLDER / PICTURES[0], animations="disabled")
         with open_page(browser, server, size=PHONE, is_dark=True) as page:
             page.goto(f"{server.page_url}/tasks/{task.task_id}")
-            page.screenshot(path=FOLDER / "page-phone.png", animations="disabled")
+            page.screenshot(path=FOLDER / PICTURES[1], animations="disabled")
 
 
 if __name__ == "__main__":

@@ -33,8 +33,8 @@ class WrongForm(InputError):
     """A form was not made by us for this session."""
 
 
-def form_routes(parts: ServerParts, renderer: Renderer) -> APIRouter:
-    """Return the targets of all forms."""
+def session_forms(parts: ServerParts, renderer: Renderer) -> APIRouter:
+    """Return the targets of the forms that log in and out."""
     router = APIRouter(include_in_schema=False)
 
     @router.post(LOGIN)
@@ -54,6 +54,13 @@ def form_routes(parts: ServerParts, renderer: Renderer) -> APIRouter:
         reply = RedirectResponse(LOGIN, HTTPStatus.SEE_OTHER)
         reply.delete_cookie(parts.access.cookie_name, httponly=True, samesite="strict")
         return reply
+
+    return router
+
+
+def task_forms(parts: ServerParts) -> APIRouter:
+    """Return the targets of the forms about tasks and schedules."""
+    router = APIRouter(include_in_schema=False)
 
     @router.post("/ui/tasks")
     async def create(request: Request) -> Response:
@@ -85,6 +92,29 @@ def form_routes(parts: ServerParts, renderer: Renderer) -> APIRouter:
         task = await parts.tasks.retry((await find(parts.tasks.get(task_id))).task_id)
         return _go(f"/tasks/{quote(task.task_id)}")
 
+    @router.post("/ui/schedules/{name}")
+    async def change_schedule(request: Request, name: Name) -> Response:
+        form = await read_form(parts, request)
+        schedules = parts.tasks.schedules
+        actions: Mapping[str, Callable[[], Awaitable[object]]] = {
+            "pause": lambda: schedules.pause(name, is_paused=True),
+            "resume": lambda: schedules.pause(name, is_paused=False),
+            "run-now": lambda: schedules.run_now(name),
+            "remove": lambda: schedules.remove(name),
+        }
+        action = actions.get(form.get("action", ""))
+        if action is None:
+            raise InputError("the form does not say what to do")
+        await find(action())
+        return _go("/schedules")
+
+    return router
+
+
+def question_forms(parts: ServerParts) -> APIRouter:
+    """Return the targets of the forms that answer questions and approvals."""
+    router = APIRouter(include_in_schema=False)
+
     @router.post("/ui/questions/{question_id}/answer")
     async def answer(request: Request, question_id: Name) -> Response:
         form = await read_form(parts, request)
@@ -112,22 +142,6 @@ def form_routes(parts: ServerParts, renderer: Renderer) -> APIRouter:
         )
         await parts.tasks.approve(question.question_id, body.decision, remember=body.remember, remark=body.remark)
         return _go(form.get("back", "/"))
-
-    @router.post("/ui/schedules/{name}")
-    async def change_schedule(request: Request, name: Name) -> Response:
-        form = await read_form(parts, request)
-        schedules = parts.tasks.schedules
-        actions: Mapping[str, Callable[[], Awaitable[object]]] = {
-            "pause": lambda: schedules.pause(name, is_paused=True),
-            "resume": lambda: schedules.pause(name, is_paused=False),
-            "run-now": lambda: schedules.run_now(name),
-            "remove": lambda: schedules.remove(name),
-        }
-        action = actions.get(form.get("action", ""))
-        if action is None:
-            raise InputError("the form does not say what to do")
-        await find(action())
-        return _go("/schedules")
 
     return router
 

@@ -34,8 +34,8 @@ def csrf_of(parts: ServerParts, request: Request) -> str:
     return parts.sessions.csrf_token(identity.cookie)
 
 
-def page_routes(parts: ServerParts, renderer: Renderer, app: FastAPI) -> APIRouter:
-    """Return the pages."""
+def task_pages(parts: ServerParts, renderer: Renderer) -> APIRouter:
+    """Return the pages about tasks and schedules."""
     router = APIRouter(include_in_schema=False)
 
     @router.get("/")
@@ -81,6 +81,13 @@ def page_routes(parts: ServerParts, renderer: Renderer, app: FastAPI) -> APIRout
             "schedules.html", csrf_of(parts, request), here="schedules", live=True, schedules=schedules
         )
 
+    return router
+
+
+def run_pages(parts: ServerParts, renderer: Renderer) -> APIRouter:
+    """Return the pages about runs."""
+    router = APIRouter(include_in_schema=False)
+
     @router.get("/runs")
     async def runs_page(request: Request) -> Response:
         try:
@@ -102,6 +109,13 @@ def page_routes(parts: ServerParts, renderer: Renderer, app: FastAPI) -> APIRout
             status=status,
             running=status == RUNNING,
         )
+
+    return router
+
+
+def public_pages(parts: ServerParts, renderer: Renderer, app: FastAPI) -> APIRouter:
+    """Return the pages without data of users: the description of the API, the files of the pages, the login."""
+    router = APIRouter(include_in_schema=False)
 
     @router.get("/docs")
     async def docs_page(request: Request) -> Response:

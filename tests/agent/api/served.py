@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import httpx
@@ -77,7 +77,7 @@ class Server:
             session_id=task.session_id,
             text=text,
             asked_at=NOW,
-            expires_at=datetime.now(UTC) + timedelta(minutes=10),
+            expires_at=NOW + timedelta(minutes=10),
             **{**fields, **more},  # type: ignore[arg-type]
         )
         result_of(self.engine.questions.open(task.task_id, question))
