@@ -113,10 +113,7 @@ def create(
     as_json: JsonOption = False,
 ) -> None:
     """Put a task into the queue. A worker runs it: agent worker."""
-    if sum((at is not None, cron is not None, nightly)) > 1:
-        raise UsageError(ONE_TIME)
-    if cron is None and (zone or name):
-        raise UsageError("--zone and --name belong to --cron")
+    _check_times(at, cron, zone or name, nightly=nightly)
     request = TaskRequest(
         prompt=sys.stdin.read() if prompt == "-" else prompt,
         config=TaskConfig(
@@ -149,6 +146,13 @@ def create(
         return
     print_table([task.task_id])
     print_notice(_next_step(task))
+
+
+def _check_times(at: str | None, cron: str | None, of_schedule: str | None, *, nightly: bool) -> None:
+    if sum((at is not None, cron is not None, nightly)) > 1:
+        raise UsageError(ONE_TIME)
+    if cron is None and of_schedule:
+        raise UsageError("--zone and --name belong to --cron")
 
 
 def _create_schedule(request: TaskRequest, cron: str, zone: str, name: str, *, as_json: bool) -> None:

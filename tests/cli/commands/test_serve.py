@@ -139,7 +139,11 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         ),
         (("--host", "0.0.0.0"), {"AGENT_INTERNAL_API_TOKEN": "short"}, "too short"),
         (("--tls-cert", "/nothing.pem"), {}, "both a certificate and its key"),
-        (("--tls-cert", "/nothing.pem", "--tls-key", "/nothing.pem"), {}, "the TLS certificate /nothing.pem cannot be used"),
+        (
+            ("--tls-cert", "/nothing.pem", "--tls-key", "/nothing.pem"),
+            {},
+            "the TLS certificate /nothing.pem cannot be used",
+        ),
         (("--allow-origin", "example.org"), {}, "is not an origin"),
         (("--host", "no.such.host.invalid"), {"AGENT_INTERNAL_API_TOKEN": "x" * 30}, "cannot listen on"),
     ],
