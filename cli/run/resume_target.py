@@ -8,12 +8,10 @@ from pathlib import Path
 import typer
 
 from agent.sessions.resume.lookup import (
-    CONTINUE_HINT,
-    NOTHING_TO_RESUME,
     ResumableRun,
     find_resumable_run,
-    find_unfinished_run,
     is_newest_run,
+    is_unfinished,
     last_session,
     last_unfinished,
     unfinished_in,
@@ -28,12 +26,15 @@ from cli.screen.format import shorten_path
 from cli.screen.sanitize import sanitize
 from tooling.contract.fast_dataclass import dataclass
 
+_HINT = 'to continue with a new task: agent run --continue "your task"'
 _RUNS_HINT = "`agent runs list` shows all; name one: agent resume RUN"
 _REQUEST_CHARS = 60
 NONE_HERE = "there is no unfinished run in this folder"
 NEWER_HERE = "newer runs were started in this folder"
 NOT_RESUMED = "nothing was resumed"
+NOTHING_TO_RESUME = "there is nothing to resume"
 _START_AGAIN = 'give the task again: agent run --continue "your task"'
+FINISHED = "finished successfully"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,15 +97,24 @@ def _find_unfinished(flags: RunFlags, store: SessionStore) -> ResumableRun:
     if flags.finish == "":
         return last_unfinished(store, _here(flags))
     name = flags.finish or flags.resume
-    if name is not None and _find_run(name, store):
-        return find_unfinished_run(store, name)
+    if name is not None and (candidate := _find_run(name, store)):
+        return check_unfinished(candidate)
     folder = last_session(store, _here(flags)) if name is None else store.find(name)
     in_session = unfinished_in(folder)
     if in_session is None and (lost := _lost_request(folder)):
         raise UsageError(f"run {lost} was interrupted before its task was saved; {NOTHING_TO_RESUME}", _START_AGAIN)
     if in_session is None:
-        raise UsageError(f"all runs of session {folder.id} have finished; {NOTHING_TO_RESUME}", CONTINUE_HINT)
+        raise UsageError(f"all runs of session {folder.id} have finished; {NOTHING_TO_RESUME}", _HINT)
     return in_session
+
+
+def check_unfinished(found: ResumableRun) -> ResumableRun:
+    """Return a run that can be resumed. Raises UsageError if there is nothing left to do."""
+    if is_unfinished(found.run):
+        return found
+    is_success = found.run.subtype == "success"
+    why = FINISHED if is_success else "only made a plan" if found.run.plan_only else "has no task"
+    raise UsageError(f"run {found.run.run_id} {why}; {NOTHING_TO_RESUME}", _HINT)
 
 
 def _lost_request(folder: SessionFolder) -> str | None:

@@ -17,7 +17,7 @@ from agent.protocol.commands import AnswerQuestion, Detach, ResolveApproval, Ste
 from agent.protocol.envelope import Envelope
 from agent.protocol.events import ErrorRaised
 from agent.run_context import RunOptions
-from agent.sessions.resume.lookup import find_unfinished_run
+from agent.sessions.resume.lookup import find_resumable_run
 from agent.sessions.store import SessionStore
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import AgentError
@@ -25,6 +25,7 @@ from cli.run.flags import RunFlags
 from cli.run.input_lines import MAX_LINE_BYTES, InputLines
 from cli.run.listener import Listener
 from cli.run.result_output import write_failure, write_result
+from cli.run.resume_target import check_unfinished
 from cli.run.stdout import LineWriter, event_line
 
 # Exit code and reason of a run that a signal ends.
@@ -140,7 +141,7 @@ class StreamSession:
         location = replace(self._options.location, session_id=self._session_id)
         resumes = None
         if isinstance(request, ResumeRun):
-            found = find_unfinished_run(SessionStore(location.data_dir), request.run_id)
+            found = check_unfinished(find_resumable_run(SessionStore(location.data_dir), request.run_id))
             location, resumes = replace(location, session_id=found.folder.id, cwd=found.cwd), found.run.run_id
         options = replace(
             self._options,

@@ -221,7 +221,9 @@ def _decode_time(data: str, location: str) -> datetime:
     try:
         time = datetime.fromisoformat(data)
     except ValueError as error:
-        raise DecodeError(f"{location}: expected a time such as 2026-01-31T02:00:00Z, got {_short_repr(data)}") from error
+        raise DecodeError(
+            f"{location}: expected a time such as 2026-01-31T02:00:00Z, got {_short_repr(data)}"
+        ) from error
     return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
@@ -242,7 +244,8 @@ def _decode_number(hint: type, data: object, location: str) -> object:
 def _describe_type(hint: object) -> str:
     if get_origin(hint) is Annotated:
         return _describe_type(get_args(hint)[0])
-    names = {str: "text", int: "a whole number", float: "a number", bool: "true or false", Path: "a path", datetime: "a time"}
+    names = {str: "text", int: "a whole number", float: "a number", bool: "true or false", Path: "a path"}
+    names |= {datetime: "a time"}
     return names.get(hint, str(hint)) if isinstance(hint, type) else str(hint)
 
 

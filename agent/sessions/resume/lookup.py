@@ -22,9 +22,6 @@ _RUN_PREFIX = "run-"
 # Not real model names, so not worth keeping as a setting.
 _PLACEHOLDER_MODELS = ("", "replay")
 _HINT = "`agent runs list` shows them"
-CONTINUE_HINT = 'to continue with a new task: agent run --continue "your task"'
-NOTHING_TO_RESUME = "there is nothing to resume"
-FINISHED = "finished successfully"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,16 +141,6 @@ def find_resumable_run(store: SessionStore, prefix: str) -> ResumableRun:
     if len(found) > 1:
         raise InputError(f"{prefix!r} matches {len(found)} runs", LONGER_PREFIX)
     return next(iter(found.values()))
-
-
-def find_unfinished_run(store: SessionStore, prefix: str) -> ResumableRun:
-    """Return the run to resume, by its id or a unique prefix. Raises UsageError if there is nothing left to do."""
-    found = find_resumable_run(store, prefix)
-    if is_unfinished(found.run):
-        return found
-    is_success = found.run.subtype == "success"
-    why = FINISHED if is_success else "only made a plan" if found.run.plan_only else "has no task"
-    raise UsageError(f"run {found.run.run_id} {why}; {NOTHING_TO_RESUME}", CONTINUE_HINT)
 
 
 def is_unfinished(run: RunRecord) -> bool:

@@ -113,14 +113,11 @@ def create(
     as_json: JsonOption = False,
 ) -> None:
     """Put a task into the queue. A worker runs it: agent worker."""
-    if sum((at is not None, cron is not None, nightly)) > 1:
-        raise UsageError(ONE_TIME)
-    if cron is None and (zone or name):
-        raise UsageError("--zone and --name belong to --cron")
+    _check_times(at, cron, zone or name, nightly=nightly)
     request = TaskRequest(
         prompt=sys.stdin.read() if prompt == "-" else prompt,
         config=TaskConfig(
-            model=model or "",
+            model=_model(model or ""),
             repo_url=repo or "",
             git_branch=branch,
             input_files=tuple(map(_input_file, inputs or ())),
@@ -149,6 +146,13 @@ def create(
         return
     print_table([task.task_id])
     print_notice(_next_step(task))
+
+
+def _check_times(at: str | None, cron: str | None, of_schedule: str | None, *, nightly: bool) -> None:
+    if sum((at is not None, cron is not None, nightly)) > 1:
+        raise UsageError(ONE_TIME)
+    if cron is None and of_schedule:
+        raise UsageError("--zone and --name belong to --cron")
 
 
 def _create_schedule(request: TaskRequest, cron: str, zone: str, name: str, *, as_json: bool) -> None:
@@ -293,6 +297,12 @@ def _input_file(given: str) -> dict[str, object]:
     if not source.is_file():
         raise UsageError(f"the input {source} is not an existing file")
     return {"path": str(source), "name": name if is_named else source.name}
+
+
+def _model(given: str) -> str:
+    """Return the name of a model; the path of a script is made absolute, because the worker has another folder."""
+    kind, colon, path = given.partition(":")
+    return f"script:{Path(path).absolute()}" if kind == "script" and colon and path else given
 
 
 def _skill(given: str) -> str:

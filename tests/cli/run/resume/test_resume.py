@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from agent.execution.step.step_result import MASKED_SECRET
-from agent.sessions.resume.lookup import FINISHED
 from cli.run.progress import CACHE_NOTES
-from cli.run.resume_target import forked_text
+from cli.run.resume_target import FINISHED, forked_text
 from tests.cli.terminal_user import User, answer, composer_reply, plan, step, step_call, step_reply
 from tests.docs.grammar import broken_rules
 from tests.house.source_tree import ROOT

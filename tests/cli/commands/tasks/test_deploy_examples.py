@@ -1,7 +1,7 @@
 """The files in examples/deploy are accepted by the programs that they are for."""
 
+import contextlib
 import plistlib
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -17,15 +17,17 @@ def test_the_launch_agent_is_a_property_list_that_starts_a_worker() -> None:
     document = plistlib.loads((DEPLOY / "dev.windlass.worker.plist").read_bytes())
     assert document["ProgramArguments"][1:] == ["agent", "worker", "--quiet"]
     assert document["KeepAlive"] is True
-    if plutil := shutil.which("plutil"):
-        subprocess.run([plutil, "-lint", str(DEPLOY / "dev.windlass.worker.plist")], check=True)
+    with contextlib.suppress(FileNotFoundError):
+        subprocess.run(["plutil", "-lint", str(DEPLOY / "dev.windlass.worker.plist")], check=True)
 
 
-@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd here")
 def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
     unit = tmp_path / "windlass-worker.service"
     unit.write_text((DEPLOY / "windlass-worker.service").read_text())
-    done = subprocess.run(["systemd-analyze", "verify", "--user", str(unit)], capture_output=True, text=True)
+    try:
+        done = subprocess.run(["systemd-analyze", "verify", "--user", str(unit)], capture_output=True, text=True)
+    except FileNotFoundError:
+        pytest.skip("there is no systemd here")
     problems = [line for line in done.stderr.splitlines() if "windlass-worker" in line]
     assert problems == []
 
