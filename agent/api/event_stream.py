@@ -97,11 +97,12 @@ class LogWatch:
     async def _wake(self, folder: SessionFolder) -> None:
         """Wake all who wait, a few at a time: other requests must not wait until hundreds of streams are served."""
         waiting, self._waiting[folder.id] = self._waiting[folder.id], []
+        batches = len(waiting) // _WOKEN_AT_ONCE + 1
         for number, woken in enumerate(waiting, 1):
             if not woken.done():
                 woken.set_result(None)
             if number % _WOKEN_AT_ONCE == 0:
-                await asyncio.sleep(0)
+                await asyncio.sleep(self._poll_s / 2 / batches)
 
 
 class RunStream:
