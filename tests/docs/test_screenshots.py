@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from tests.docs.console_blocks import PAGES
 from tests.agent.api.page_screenshots import PICTURES
+from tests.docs.console_blocks import PAGES
 from tests.docs.screenshot_scenes import SCENES, Scene
 from tests.docs.screenshots import FOLDER, path_of, render_scene, text_lines
 from tests.programs import needs
