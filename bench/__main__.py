@@ -14,6 +14,7 @@ from bench import (
     memory,
     pages,
     prompt,
+    queue,
     resume,
     sandbox,
     screen,
@@ -60,6 +61,10 @@ BENCHES = (
     Bench(name="pages", run=pages.pages),
     Bench(name="web", run=web.web),
     Bench(name="server", run=server.server),
+    Bench(name="task-create", run=queue.create),
+    Bench(name="task-start", run=queue.start),
+    Bench(name="task-drain", run=queue.drain),
+    Bench(name="task-list", run=queue.listing),
 )
 
 

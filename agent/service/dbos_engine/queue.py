@@ -16,6 +16,7 @@ from agent.service.dbos_engine.liveness import Liveness
 from agent.service.dbos_engine.records import (
     BUSY,
     CREATED,
+    END,
     ERROR,
     OUTCOME,
     SCHEDULE_SEPARATOR,
@@ -194,7 +195,7 @@ class DbosTasks:
         row = self.find(task_id)
         before = task_of(row, self.alive())
         check_transition(before.task_id, before.state, TaskState.QUEUED)
-        self.note(row.workflow_id, {BUSY: False, OUTCOME: None, ERROR: None})
+        self.note(row.workflow_id, {BUSY: False, OUTCOME: None, ERROR: None, END: None})
         self._client.rewind_workflow(row.workflow_id, queue_name=queue_of(request_of(row).mode))
         self._wake_workers()
         return task_of(self.find(row.workflow_id), ())

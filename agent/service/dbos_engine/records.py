@@ -10,6 +10,7 @@ from dbos import WorkflowStatus
 
 from agent.service.task import (
     ACTIVE,
+    ENDED,
     LOCAL_EXECUTOR,
     MAX_PRIORITY,
     PendingQuestion,
@@ -29,6 +30,8 @@ SCHEDULE_SEPARATOR = "@"
 
 CREATED = "created_at"
 STARTED = "started_at"
+# With milliseconds, which the engine's own times do not have on every version of SQLite.
+END = "ended_at"
 # Set while a process of the task may exist, whatever the engine says about the task.
 BUSY = "busy"
 ATTEMPT = "attempt"
@@ -102,7 +105,7 @@ def task_of(status: WorkflowStatus, alive: Collection[str]) -> Task:
         created_at=_noted_time(noted, CREATED) or _from_ms(status.created_at) or datetime.now(UTC),
         next_run_at=(_from_ms(status.delay_until_epoch_ms) or request.run_at) if is_queued else None,
         started_at=_noted_time(noted, STARTED),
-        ended_at=_from_ms(status.completed_at),
+        ended_at=_noted_time(noted, END) or _from_ms(status.completed_at) if state in ENDED else None,
         attempt=int(noted.get(ATTEMPT) or 0),
         error="" if state is TaskState.COMPLETED else str(noted.get(ERROR) or status.error or ""),
         outcome=decode(TaskOutcome, noted[OUTCOME], extra="ignore") if has_outcome else None,

@@ -28,6 +28,7 @@ from agent.service.dbos_engine.queue import DbosTasks, wake_file
 from agent.service.dbos_engine.records import (
     ATTEMPT,
     BUSY,
+    END,
     ERROR,
     FIRE_WORKFLOW,
     OUTCOME,
@@ -315,7 +316,12 @@ class DbosWorker:
         return {"is_done": True, "may_retry": False, "error": ""}
 
     async def _record(self, task: Task, outcome: TaskOutcome) -> JsonObject:
-        facts = {BUSY: False, ERROR: outcome.error or None, OUTCOME: dict(as_json(outcome))}
+        facts = {
+            BUSY: False,
+            ERROR: outcome.error or None,
+            OUTCOME: dict(as_json(outcome)),
+            END: encode(datetime.now(UTC)),
+        }
         await self._tasks.call(self._tasks.note, task.task_id, facts)
         is_done = outcome.state is TaskState.COMPLETED
         self._ended += is_done or not outcome.is_transient
