@@ -6,11 +6,13 @@ So the receiver need not listen on any other address, and a container reaches th
 import asyncio
 import contextlib
 import os
+import socket
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeAlias
 from urllib.parse import urlsplit
 
+from agent.backends.egress.proxy import bindable_path
 from agent.backends.egress.stream import EgressLimits, Peer, pipe_both_ways
 from agent.vocabulary.errors import InputError
 
@@ -43,11 +45,20 @@ class CallbackSocket:
     async def open(self) -> None:
         """Listen; a socket that a killed process left is replaced."""
         self._path.unlink(missing_ok=True)
+        listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        folder = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            listening.bind(bindable_path(self._path.parent, folder, self._path.name))
+            self._path.chmod(0o600)
+            if self._owner:
+                os.chown(self._path, *self._owner)
+        except OSError:
+            listening.close()
+            raise
+        finally:
+            os.close(folder)
         serve = _relay(lambda: asyncio.open_connection("127.0.0.1", self._port))
-        self._server = await asyncio.start_unix_server(serve, self._path)
-        self._path.chmod(0o600)
-        if self._owner:
-            os.chown(self._path, *self._owner)
+        self._server = await asyncio.start_unix_server(serve, sock=listening)
 
     async def close(self) -> None:
         """Stop listening."""

@@ -246,7 +246,7 @@ class ContainerSupply:
                     await self.discard(container)
             try:
                 await self._fill()
-            except (AgentError, EngineFault) as error:
+            except (AgentError, OSError) as error:
                 self._warn(f"no container could be made ready: {error}")
             await _wait(self._wake, self._options.health_interval_s)
 

@@ -100,7 +100,7 @@ async def test_requests_beyond_the_limit_wait_in_the_order_of_arrival(pool_engin
         waiting = []
         for number in range(2, 6):
             waiting.append(asyncio.create_task(work(f"s{number}")))
-            await asyncio.sleep(0)
+            await wait_until(lambda: pool.waiting == len(waiting))
         with pytest.raises(PoolError, match="all 2 containers of the pool are in use"):
             await pool.get_or_create_container("late", "anna", wait_s=1.5)
         assert order == ["s0", "s1"]
