@@ -59,6 +59,7 @@ demo-cassette: .venv/.ready  ## re-record the demo from its script
 
 screenshots: .venv/.ready  ## render the screenshots of the documentation from real runs
 	$(BIN)/python -m tests.docs.screenshots
+	$(BIN)/python -m tests.agent.api.page_screenshots
 
 fmt: .venv/.ready  ## format, and apply automatic fixes
 	$(BIN)/ruff format $(SOURCES)

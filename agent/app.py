@@ -249,6 +249,8 @@ class App:
             cassette=str(record.absolute()) if record else None,
             image=settings.docker_image if settings.backend == "docker" else None,
             context_window=(context.prices.context_size(model) or UNKNOWN_CONTEXT_TOKENS) if model else None,
+            task_id=context.options.task_id or None,
+            trace_id=context.options.trace_id or None,
         )
         # Held back until the request follows: a run that was heard of can be resumed.
         self._channel.hold()
@@ -372,6 +374,7 @@ class Windlass:
             shared_backend=self._backend,
             task=config.task,
             hooks=config.hooks,
+            trace_id=config.trace_id,
         )
         return App(loaded=loaded, environ=self._environ, options=options)
 

@@ -33,7 +33,8 @@ class RunOptions:
 
     A `shared_backend` keeps background commands and temporary files for the next run. `task` is what the run works on
     and with; `hooks` are called besides those that are configured. With `is_strict` a folder with hooks that are not
-    trusted is an error.
+    trusted is an error. `trace_id` is the trace that the run belongs to, if it is part of one, and
+    `task_id` the task of the queue that it is for.
     """
 
     location: SessionLocation
@@ -49,6 +50,8 @@ class RunOptions:
     task: TaskConfig = field(default_factory=TaskConfig)
     hooks: "tuple[Hook, ...]" = ()
     is_strict: bool = False
+    trace_id: str = ""
+    task_id: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +61,8 @@ class WindlassConfig:
     `cwd` is the folder to work in; without one the session gets an empty folder. `session_id` continues a session.
     An `ephemeral` session is deleted at the end. `answers` says that the program answers approvals and questions;
     otherwise `on_approval` decides at once. `bare` ignores the user's settings file, memory and project notes. `task`
-    has what every request works with: a repository, inputs, instructions.
+    has what every request works with: a repository, inputs, instructions. `trace_id` is the trace that callbacks belong
+    to.
     """
 
     settings: Mapping[str, object] = field(default_factory=dict)
@@ -72,6 +76,7 @@ class WindlassConfig:
     task: TaskConfig = field(default_factory=TaskConfig)
     hooks: "tuple[Hook, ...]" = ()
     environ: Mapping[str, str] | None = None
+    trace_id: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

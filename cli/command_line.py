@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from cli.completion.command_tree import CommandNode
 
 # Commands of later versions: people find them in other agents, or have read of them.
-PLANNED = ("executor", "questions", "schedules", "serve", "stats", "task", "worker", "workspaces")
+PLANNED = ("serve", "workspaces")
 HELP_HINT = "`agent help` lists the commands"
 _HELP_FLAGS = ("-h", "--help")
-# Without a value the program chooses a name; the word after the flag is the task.
-_OPTIONAL_VALUE = "--worktree"
+# Without a value the program chooses one; the word after the flag is the task.
+_OPTIONAL_VALUES = ("--worktree", "--rehearse")
 # The same, unless the word after it is the name of such a file.
 _OPTIONAL_FILE, _FILE_SUFFIXES = "--manifest", (".toml", ".json")
 _ENDING_FLAGS = (*_HELP_FLAGS, "--version", "--install-completion", "--show-completion")
@@ -55,7 +55,7 @@ def check_values(arguments: Sequence[str], tree: "CommandNode") -> None:
         if word == "--":
             return
         flag, _, value = word.partition("=")
-        may_be_empty = flag in (_OPTIONAL_VALUE, _OPTIONAL_FILE)
+        may_be_empty = flag in (*_OPTIONAL_VALUES, _OPTIONAL_FILE)
         is_empty = "=" in word and flag in node.flags and not value.strip() and not may_be_empty
         parameter = node.flags.get(previous)
         if parameter and parameter.takes_value and not word.strip():
@@ -99,9 +99,9 @@ def _expand_prompt_flag(arguments: list[str]) -> list[str]:
         return _expand_prompt_flag(["run", *rest, *(["--", *prompt] if prompt else [])])
     if first == "plan":
         return _expand_optional_file(arguments)
-    if first == "run" or first.startswith("-") or " " in first:
+    if first in ("run", "task") or first.startswith("-") or " " in first:
         end = arguments.index("--") if "--" in arguments else len(arguments)
-        arguments = [f"{word}=" if word == _OPTIONAL_VALUE and at < end else word for at, word in enumerate(arguments)]
+        arguments = [f"{word}=" if word in _OPTIONAL_VALUES and at < end else word for at, word in enumerate(arguments)]
     # The shell may be omitted, but click has no options with an optional value.
     return [*arguments, ""] if arguments[-1:] in (["--install-completion"], ["--show-completion"]) else arguments
 

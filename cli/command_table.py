@@ -45,6 +45,20 @@ COMMANDS = (
     CommandEntry(name="hooks", help="List hooks and try them out.", is_group=True, default="list", folder="extensions"),
     CommandEntry(name="trust", help="Use the hooks of a folder, after they are shown.", folder="extensions"),
     CommandEntry(name="acp", help="Serve an editor over the Agent Client Protocol."),
+    CommandEntry(name="serve", help="Serve tasks and runs over HTTP, with a page for browsers.", folder="tasks"),
+    CommandEntry(name="executor", help="Run tasks that a manager sends over HTTP."),
+    CommandEntry(
+        name="workspaces", help="List, archive and remove workspaces of executors.", is_group=True, default="list"
+    ),
+    CommandEntry(name="task", help="Queue tasks, and look after them.", is_group=True, default="list", folder="tasks"),
+    CommandEntry(
+        name="schedules", help="Manage what is queued by the clock.", is_group=True, default="list", folder="tasks"
+    ),
+    CommandEntry(
+        name="questions", help="List what queued tasks wait for.", is_group=True, default="list", folder="tasks"
+    ),
+    CommandEntry(name="worker", help="Run queued tasks.", folder="tasks"),
+    CommandEntry(name="stats", help="Show the state of the queue and its workers.", folder="tasks"),
     CommandEntry(name="logs", help="Show the log of your runs."),
     CommandEntry(
         name="plugins", help="List plugins and start new ones.", is_group=True, default="list", folder="extensions"

@@ -9,6 +9,7 @@ import pytest
 # Program: Debian package. `.ci/programs` installs them.
 PACKAGES = {
     "bwrap": "bubblewrap",
+    "chromium": "chromium",
     "curl": "curl",
     "docker": "docker.io",
     "dockerd": "docker.io",
@@ -32,6 +33,10 @@ PACKAGES = {
 HEADERS = Path("/usr/include/stdio.h")
 # Names programs, separated by spaces, that a run in CI does without on purpose.
 WITHOUT = "WINDLASS_TEST_WITHOUT"
+# In CI a missing program is a failure.
+IS_STRICT = bool(os.environ.get("CI"))
+# Debian puts the server's programs in a folder for each version, which is not in PATH.
+_POSTGRES = Path("/usr/lib/postgresql")
 
 
 def needs(*names: str) -> pytest.MarkDecorator:
@@ -50,6 +55,15 @@ def require(*names: str) -> None:
         return
     packages = " ".join(PACKAGES.get(name, name) for name in missing)
     reason = f"needs {packages}: apt-get install {packages}"
-    if os.environ.get("CI") and not set(missing) <= set(os.environ.get(WITHOUT, "").split()):
+    if IS_STRICT and not set(missing) <= set(os.environ.get(WITHOUT, "").split()):
         pytest.fail(reason, pytrace=False)
     pytest.skip(reason)
+
+
+def postgres_folder() -> Path | None:
+    """Return the folder with the programs of the newest PostgreSQL server, if there is one."""
+    found = sorted(_POSTGRES.glob("*/bin/initdb"), key=lambda path: float(path.parent.parent.name))
+    if found:
+        return found[-1].parent
+    program = shutil.which("initdb")
+    return Path(program).resolve().parent if program else None

@@ -96,6 +96,9 @@ def check_unknown_variables(
     # CI servers set AGENT_* variables of their own: they share one line and do not stop a run by default.
     known = [name for name, _ in _known_variables() if name.startswith(_PREFIX)] + list(_RESERVED_VARIABLES)
     unknown = sorted(name for name in environ if name.startswith(_PREFIX) and name not in known)
+    if unknown:
+        of_service = _service_variables()
+        unknown = [name for name in unknown if name not in of_service]
     if not unknown:
         return ()
     names = "; ".join(_with_suggestion(name, known) for name in unknown)
@@ -103,6 +106,12 @@ def check_unknown_variables(
     if strict:
         raise ConfigError(message, "unset them, or omit --strict-config")
     return (f"{message} (ignored)",)
+
+
+def _service_variables() -> list[str]:
+    from agent.config.service_settings import ServiceSettings
+
+    return [f"{_PREFIX}{name.upper()}" for name in setting_names(ServiceSettings)]
 
 
 def _with_suggestion(name: str, known: list[str]) -> str:

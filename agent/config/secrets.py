@@ -6,6 +6,15 @@ from agent.config.origin import KeyPath
 from agent.config.settings import Settings
 
 _SECRET_SETTINGS = ("api_key", "keys", "callback_token")
+# In the table `service`; the URL of a database has a password in it.
+_SERVICE_SECRETS = (
+    "callback_token",
+    "internal_api_token",
+    "database_url",
+    "anthropic_token",
+    "s3_access_key",
+    "s3_secret_key",
+)
 _SECRET_SUFFIXES = ("_API_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_SECRET_KEY", "_ACCESS_KEY")
 # Local servers accept any key; redacting these words would damage ordinary text.
 _PLACEHOLDERS = frozenset({"lm-studio", "ollama", "not-needed", "no-key", "no-key-required", "sk-no-key-required"})
@@ -16,7 +25,7 @@ _MIN_CHARS_WITH_TAIL = 12
 def is_secret(path: KeyPath) -> bool:
     """Return whether the setting at `path` holds a key."""
     inner = path[2:] if path[:1] in (("profiles",), ("profile",)) else path
-    return bool(inner) and inner[0] in _SECRET_SETTINGS
+    return bool(inner) and (inner[0] in _SECRET_SETTINGS or (inner[0] == "service" and inner[-1] in _SERVICE_SECRETS))
 
 
 def is_secret_variable(name: str) -> bool:
@@ -34,7 +43,9 @@ def mask(value: str) -> str:
 def collect_secrets(settings: Settings, environ: Mapping[str, str]) -> tuple[str, ...]:
     """Return the texts to redact from all output and storage, longest first."""
     from_environ = (value for name, value in environ.items() if is_secret_variable(name))
-    return _longest_first((settings.api_key, settings.callback_token, *settings.keys.values(), *from_environ))
+    from_service = (str(settings.service.get(name) or "") for name in _SERVICE_SECRETS)
+    own = (settings.api_key, settings.callback_token, *settings.keys.values())
+    return _longest_first((*own, *from_service, *from_environ))
 
 
 def _longest_first(values: Iterable[str]) -> tuple[str, ...]:

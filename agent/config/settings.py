@@ -200,6 +200,7 @@ class Settings:
     plugins: Annotated[Mapping[str, Mapping[str, object]], "settings of plugins by name; enabled = false skips one"] = (
         field(default_factory=dict)
     )
+    service: Annotated[Mapping[str, object], "settings of queue, workers and service"] = field(default_factory=dict)
     claude_skills: Annotated[bool, "also use the skills in ~/.claude/skills"] = False
     step_profiles: Annotated[Mapping[str, ProfileSettings], "named permissions and limits for steps"] = field(
         default_factory=dict

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from agent.config.load import LoadedSettings
 from agent.config.origin import DEFAULT, Origin
 from agent.config.secrets import is_secret, mask
+from agent.config.service_settings import PLACEHOLDER_TOKEN, TABLE, load_service_settings
 from agent.config.user_dirs import data_path, data_variable
 from agent.config.user_file import split_key
 from agent.config.values import flatten, setting_names
@@ -35,14 +36,30 @@ class SettingRow:
         return str(self.value).lower() if isinstance(self.value, bool) else str(self.value)
 
 
-def setting_rows(loaded: LoadedSettings) -> tuple[SettingRow, ...]:
-    """Return all settings in the order of the table, secrets masked."""
+def setting_rows(loaded: LoadedSettings, environ: Mapping[str, str]) -> tuple[SettingRow, ...]:
+    """Return all settings in the order of the tables, secrets masked."""
     plain = encode(loaded.settings)
-    return tuple(
+    rows = tuple(
         SettingRow(
             name=".".join(path), value=_mask_secrets(path, value, loaded.secrets), origin=_origin(path, loaded.origins)
         )
         for path, value in flatten(plain if isinstance(plain, Mapping) else {}).items()
+        if path[0] != TABLE
+    )
+    return (*rows, *_service_rows(loaded, environ))
+
+
+def _service_rows(loaded: LoadedSettings, environ: Mapping[str, str]) -> tuple[SettingRow, ...]:
+    service = load_service_settings(loaded, environ)
+    plain = encode(service.settings)
+    values = plain if isinstance(plain, Mapping) else {}
+    return tuple(
+        SettingRow(
+            name=f"{TABLE}.{name}",
+            value=value if value == PLACEHOLDER_TOKEN else _mask_secrets((TABLE, name), value, loaded.secrets),
+            origin=service.origins[name],
+        )
+        for name, value in values.items()
     )
 
 
@@ -53,9 +70,9 @@ def data_folder_row(environ: Mapping[str, str]) -> SettingRow:
     return SettingRow(name="data", value=str(data_path(environ)), origin=origin)
 
 
-def find_row(loaded: LoadedSettings, name: str) -> SettingRow:
+def find_row(loaded: LoadedSettings, name: str, environ: Mapping[str, str]) -> SettingRow:
     """Return one setting or table, empty for a provider without a key, or raise ConfigError if it is unknown."""
-    found = {row.name: row for row in setting_rows(loaded)}
+    found = {row.name: row for row in setting_rows(loaded, environ)}
     if name in found:
         return found[name]
     path = split_key(name)

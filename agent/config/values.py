@@ -41,10 +41,20 @@ def setting_spec(name: str, cls: type = Settings) -> SettingSpec | None:
 
 def find_setting(path: KeyPath) -> SettingSpec | None:
     """Return the spec of the setting at `path`, or None if there is no such setting."""
-    spec = setting_spec(path[0]) if path else None
+    table, path = _table_of(path)
+    spec = setting_spec(path[0], table) if path else None
     for part in path[1:]:
         spec = _inner_spec(spec, part) if spec else None
     return spec
+
+
+def _table_of(path: KeyPath) -> tuple[type, KeyPath]:
+    """Return the table that a setting is in, and its path there."""
+    if len(path) < 2 or path[0] != "service":
+        return Settings, path
+    from agent.config.service_settings import ServiceSettings
+
+    return ServiceSettings, path[1:]
 
 
 def validate(setting: SettingValue) -> SettingValue:
@@ -54,8 +64,9 @@ def validate(setting: SettingValue) -> SettingValue:
             f"{setting.source}: unknown setting {setting.path[0]}{did_you_mean(setting.path[0], setting_names())}"
         )
     value = _parse_text(setting) if setting.is_text and isinstance(setting.value, str) else setting.value
+    table, path = _table_of(setting.path)
     try:
-        decoded = decode(Settings, unflatten({setting.path: value}))
+        decoded: object = decode(table, unflatten({path: value}))
     except DecodeError as error:
         detail = (
             f"{setting.name}: expected {type_name(setting.path)}"
@@ -63,7 +74,7 @@ def validate(setting: SettingValue) -> SettingValue:
             else str(error).replace("field", "setting")
         )
         raise ConfigError(f"{setting.source}: {detail}") from error
-    found = _get_at(decoded, setting.path)
+    found = _get_at(decoded, path)
     if setting.is_text and isinstance(found, (int, float)):
         value = found
     elif _is_quoted(value, found):

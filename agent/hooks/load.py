@@ -64,7 +64,7 @@ def _callbacks(context: RunContext, warn: Callable[[str], None]) -> tuple[Hook, 
         url,
         session_id=scope.folder.id,
         token=context.settings.callback_token,
-        trace_id=scope.traceparent.split("-")[1] if scope.traceparent else scope.run_id,
+        trace_id=context.options.trace_id or (scope.traceparent.split("-")[1] if scope.traceparent else scope.run_id),
         # An ephemeral run leaves nothing on disk.
         spool=callback_spool(scope.data_dir) if scope.is_persistent else None,
         redact=scope.redactor.redact,

@@ -23,6 +23,8 @@ _OPTIONAL = frozenset(
         "resumes",
         "cassette",
         "image",
+        "task_id",
+        "trace_id",
         "context_window",
         "key",
         "delta",

@@ -2,14 +2,19 @@
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from agent.protocol.codec import CodecError
 from agent.protocol.commands import AnswerQuestion, ResolveApproval, Steer, Submit
+from agent.vocabulary.task_config import TaskConfig
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import DecodeError, JsonObject, decode, did_you_mean
+from tooling.contract.lazy_pattern import lazy_pattern
 
+# As in W3C Trace Context.
+_TRACE = lazy_pattern("[0-9a-f]{32}")
 _ONLY_TEXT = 'message.content: only text blocks are supported; use {"type": "request", "attachments": […]} for files'
 
 
@@ -23,13 +28,26 @@ class End:
     """End the session after the requests sent so far."""
 
 
-LineCommand: TypeAlias = Submit | ResolveApproval | AnswerQuestion | Steer | Interrupt | End
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResumeRun:
+    """Resume an unfinished run of any session; finished steps are not repeated. Other fields are as for a request."""
+
+    run_id: str
+    config: TaskConfig | None = None
+    task_id: str = ""
+    trace_id: str = ""
+
+
+LineCommand: TypeAlias = Submit | ResumeRun | ResolveApproval | AnswerQuestion | Steer | Interrupt | End
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Request:
     text: str
     attachments: tuple[Path, ...] = ()
+    config: TaskConfig | None = None
+    task_id: str = ""
+    trace_id: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +85,20 @@ def parse_command(line: bytes) -> LineCommand:
 
 def _parse_request(data: JsonObject) -> Submit:
     request = decode(_Request, data)
-    return _submit(request.text, request.attachments)
+    _check_trace(request.trace_id)
+    submit = _submit(request.text, request.attachments)
+    return replace(submit, config=request.config, task_id=request.task_id, trace_id=request.trace_id)
+
+
+def _parse_resume(data: JsonObject) -> ResumeRun:
+    resume = decode(ResumeRun, data)
+    _check_trace(resume.trace_id)
+    return resume
+
+
+def _check_trace(trace_id: str) -> None:
+    if trace_id and not _TRACE.fullmatch(trace_id):
+        raise DecodeError("trace_id: expected 32 hexadecimal digits in lower case")
 
 
 def _parse_user(data: JsonObject) -> Submit:
@@ -110,6 +141,7 @@ def _parse_approval(data: JsonObject) -> ResolveApproval:
 _PARSERS: Mapping[str, Callable[[JsonObject], LineCommand]] = {
     "request": _parse_request,
     "user": _parse_user,
+    "resume": _parse_resume,
     "answer": lambda data: decode(AnswerQuestion, data),
     "approve": _parse_approval,
     "steer": lambda data: decode(Steer, data),

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from agent.vocabulary.plan import Plan
+from agent.vocabulary.task_config import TaskConfig
 from tooling.contract.action import Scope
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.image import Image
@@ -23,7 +24,8 @@ class Submit:
 
     A given `plan` is run as it is, without a planner. A given `context`, with its `schema`, comes from an earlier run:
     it is used as it is, and no new context is collected; `replays` says which run, for the conversation before it. The
-    same is true of `images`, which are otherwise taken from `files`. `notes` are added to the context as data.
+    same is true of `images`, which are otherwise taken from `files`. `notes` are added to the context as data. A given
+    `config` replaces what the session's requests work with otherwise; `task_id` and `trace_id` say what the run is for.
     """
 
     prompt: str
@@ -37,6 +39,9 @@ class Submit:
     images: tuple[Image, ...] = ()
     replays: ReplayedRun | None = None
     notes: tuple[str, ...] = ()
+    config: TaskConfig | None = None
+    task_id: str = ""
+    trace_id: str = ""
 
     @property
     def needs_model(self) -> bool:

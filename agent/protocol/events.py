@@ -27,6 +27,7 @@ class RunStarted:
     """First event of every run; `resumes` is the id of the resumed run, `cassette` the file it is recorded in.
 
     `image` is that of the container, if commands run in one.
+    `task_id` is the task of the queue that the run is for, `trace_id` the trace that all events of the task share.
     """
 
     type: ClassVar[str] = "init"
@@ -43,6 +44,8 @@ class RunStarted:
     plan_only: bool = False
     context_window: int | None = None
     image: str | None = None
+    task_id: str | None = None
+    trace_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeAlias
 
 from agent.protocol.envelope import Envelope
@@ -43,7 +43,12 @@ class Followers:
         self._closers: list[Callable[[], Awaitable[None]]] = []
         settings, scope = context.settings, context.scope
         if settings.log_level != "off" and scope.is_persistent:
-            log = RunLog(LogFile(log_path(scope.data_dir)), LogFile(error_log_path(scope.data_dir)), settings.log_level)
+            log = RunLog(
+                LogFile(log_path(scope.data_dir)),
+                LogFile(error_log_path(scope.data_dir)),
+                settings.log_level,
+                {key: value for key, value in _task_facts(context).items() if value},
+            )
             self._follow(context, log.write)
             self._closers.append(log.close)
         if endpoint := telemetry_endpoint(settings, context.environ):
@@ -64,8 +69,9 @@ class Followers:
             run_id=scope.run_id,
             session_id=scope.folder.id,
             with_content=context.settings.otel_content,
+            trace_id=context.options.trace_id,
         )
-        scope.traceparent = traceparent(scope.run_id)
+        scope.traceparent = traceparent(scope.run_id, context.options.trace_id)
 
         def export(envelope: Envelope) -> None:
             telemetry.on_event(envelope)
@@ -97,6 +103,11 @@ class Followers:
             await close()
 
 
+def _task_facts(context: RunContext) -> JsonObject:
+    """Return what ties the lines of a run to the task that it is for."""
+    return {"task_id": context.options.task_id, "trace_id": context.options.trace_id}
+
+
 def _without_output(line: JsonObject) -> JsonObject:
     """Return a line without what a tool has said, which may be the text of anything."""
     message = str(line["message"])
@@ -109,9 +120,13 @@ def _warn_at_start(envelope: Envelope, context: RunContext) -> None:
 
 
 class RunLog:
-    """Writes the events of a run that are worth a line at the chosen level; errors also into a file of their own."""
+    """Writes the events of a run that are worth a line at the chosen level; errors also into a file of their own.
 
-    def __init__(self, log: LogFile, errors: LogFile, level: LogLevel) -> None:
+    `facts` are part of every line.
+    """
+
+    def __init__(self, log: LogFile, errors: LogFile, level: LogLevel, facts: Mapping[str, object]) -> None:
+        self._facts = facts
         self._log = log
         self._errors = errors
         self._threshold = LEVELS.index(level)
@@ -123,7 +138,7 @@ class RunLog:
         level = level_of(envelope.event)
         if level is None or LEVELS.index(level) < self._threshold:
             return
-        line = log_line(envelope, level)
+        line = {**log_line(envelope, level), **self._facts}
         self._log.write(line)
         if level == "error":
             self._errors.write(line)

@@ -56,8 +56,8 @@ _SEVERITIES: Mapping[LogLevel, SeverityNumber] = {
 class RunIds(IdGenerator):
     """Gives the trace and its first span the ids that follow from the run; all others are random."""
 
-    def __init__(self, run_id: str) -> None:
-        self._trace = int(trace_id(run_id), 16)
+    def __init__(self, run_id: str, given: str = "") -> None:
+        self._trace = int(given or trace_id(run_id), 16)
         self._first: int | None = int(root_span_id(run_id), 16)
 
     def generate_trace_id(self) -> int:
@@ -73,14 +73,14 @@ class RunIds(IdGenerator):
 class RunTelemetry:
     """Turns the events of one run into spans, metrics and log records."""
 
-    def __init__(self, *, endpoint: str, run_id: str, session_id: str, with_content: bool) -> None:
+    def __init__(self, *, endpoint: str, run_id: str, session_id: str, with_content: bool, trace_id: str = "") -> None:
         # What the SDK says about a receiver that is down must not reach the user's terminal.
         logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
         resource = Resource.create({"service.name": "windlass", "service.version": VERSION})
         self._session_id = session_id
         self._run_id = run_id
         self._with_content = with_content
-        self._traces = TracerProvider(resource=resource, id_generator=RunIds(run_id), shutdown_on_exit=False)
+        self._traces = TracerProvider(resource=resource, id_generator=RunIds(run_id, trace_id), shutdown_on_exit=False)
         exporter = OTLPSpanExporter(endpoint=f"{endpoint}/v1/traces", timeout=_EXPORT_TIMEOUT_S)
         self._traces.add_span_processor(BatchSpanProcessor(exporter, max_queue_size=_MAX_QUEUE))
         reader = PeriodicExportingMetricReader(

@@ -26,6 +26,6 @@ def root_span_id(run_id: str) -> str:
     return hashlib.sha256(f"windlass span {run_id}".encode()).hexdigest()[:16]
 
 
-def traceparent(run_id: str) -> str:
-    """Return what child processes get as TRACEPARENT (W3C Trace Context)."""
-    return f"00-{trace_id(run_id)}-{root_span_id(run_id)}-01"
+def traceparent(run_id: str, given: str = "") -> str:
+    """Return what child processes get as TRACEPARENT (W3C Trace Context); `given` is a trace that exists already."""
+    return f"00-{given or trace_id(run_id)}-{root_span_id(run_id)}-01"

@@ -9,12 +9,12 @@ import typer
 from agent.config.user_dirs import data_dir, os_environ
 from agent.sessions.store import SessionStore
 from agent.sessions.views.approvals import ApprovalRecord, approval_log
-from cli.escape_command import escape
 from cli.pages.columns import Column, render_table
 from cli.pages.pages import format_time, print_json, print_table, short_ids, stdout_colors, terminal_width
 from cli.screen.colors import Tone
 from tooling.contract.action import USER
 from tooling.contract.json_codec import encode
+from tooling.safety.hidden_characters import escape_hidden
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -76,12 +76,12 @@ def _decided_by(record: ApprovalRecord) -> str:
 
 def _rule(record: ApprovalRecord) -> str:
     """Return the rule that decided or was saved; a refusal names the one that would allow the action."""
-    return escape(record.rule) + (f" in {record.saved_in}" if record.saved_in else "")
+    return escape_hidden(record.rule) + (f" in {record.saved_in}" if record.saved_in else "")
 
 
 def _subject(record: ApprovalRecord) -> str:
     # The calls of some tools, such as those of MCP servers, begin with their name.
     is_named = record.tool in (None, "run_command") or record.command.split(" ")[0] == record.tool
     tool = "" if is_named else f"{record.tool} "
-    edited = f" → {escape(record.edited_command)}" if record.edited_command else ""
-    return f"{tool}{escape(record.command)}{edited}"
+    edited = f" → {escape_hidden(record.edited_command)}" if record.edited_command else ""
+    return f"{tool}{escape_hidden(record.command)}{edited}"

@@ -24,12 +24,12 @@ def show(profile: ProfileOption = None, as_json: JsonOption = False) -> None:  #
     """List all settings with their values and origins. Keys are masked."""
     loaded = _load(profile)
     if as_json:
-        settings = {row.name: _fields(row) for row in setting_rows(loaded)}
+        settings = {row.name: _fields(row) for row in setting_rows(loaded, os_environ())}
         path, data = str(config_file(os_environ())), _fields(data_folder_row(os_environ()))
         document = {"path": path, "data": data, "settings": settings, "warnings": loaded.warnings}
         typer.echo(json.dumps(document, indent=2))
         return
-    print_table(_table(setting_rows(loaded), terminal_width()))
+    print_table(_table(setting_rows(loaded, os_environ()), terminal_width()))
     _warn(loaded)
 
 
@@ -41,7 +41,7 @@ def get(
 ) -> None:
     """Print one setting. The value goes to stdout, its origin to stderr."""
     loaded = _load(profile)
-    row = find_row(loaded, key)
+    row = find_row(loaded, key, os_environ())
     if as_json:
         typer.echo(json.dumps({"name": row.name, **_fields(row)}))
         return

@@ -48,13 +48,13 @@ def command(
     position = path.stat().st_size if path.exists() else 0
     lines = list(filter(is_shown, read_log(path)))[-limit:]
     for line in lines:
-        _print(line, as_json=as_json)
+        print_line(line, as_json=as_json)
     if not (lines or as_json or follow):
         print("(nothing in the log)")
     if follow:
         try:
             for line in filter(is_shown, _new_lines(position)):
-                _print(line, as_json=as_json)
+                print_line(line, as_json=as_json)
         except KeyboardInterrupt:
             raise typer.Exit(0) from None
 
@@ -86,7 +86,8 @@ def _new_lines(position: int) -> Iterator[JsonObject]:
         time.sleep(_POLL_S)
 
 
-def _print(line: JsonObject, *, as_json: bool) -> None:
+def print_line(line: JsonObject, *, as_json: bool) -> None:
+    """Print one line of the log."""
     if as_json:
         print(json.dumps(line, ensure_ascii=False), flush=True)
         return

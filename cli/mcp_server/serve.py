@@ -2,7 +2,6 @@
 
 import asyncio
 import hmac
-import secrets
 import signal
 import socket
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypeAlias, TypeVar
 
 from agent.config.load import load_settings
+from agent.config.token_file import load_or_create_token
 from agent.config.user_dirs import current_folder, data_dir, os_environ
 from agent.mcp_setup import mcp_folder
 from agent.version import VERSION
@@ -17,7 +17,6 @@ from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import AgentError, ConfigError
 from cli.run.progress import print_stderr
 from tooling.contract.fast_dataclass import dataclass
-from tooling.files.atomic_write import write_atomic
 from tooling.mcp.servers import INSTALL, MISSING_EXTRA
 
 try:
@@ -72,7 +71,8 @@ def serve_mcp(options: ServeOptions) -> int:
     runs = ServedRuns(loaded, environ, data_dir(environ), root)
     server = build_server(runs)
     if options.is_http:
-        return asyncio.run(_serve_http(server, runs, options.port, _token(mcp_folder(data_dir(environ)))))
+        token = load_or_create_token(mcp_folder(data_dir(environ)) / "serve-token")
+        return asyncio.run(_serve_http(server, runs, options.port, token))
     return asyncio.run(_serve_stdio(server, runs))
 
 
@@ -188,20 +188,6 @@ async def _serve_http(server: "MCPServer[None]", runs: ServedRuns, port: int, to
     finally:
         await runs.close()
     return exit_codes.OK
-
-
-def _token(folder: Path) -> str:
-    """Return the token that clients send; it stays the same, so that their configuration stays valid."""
-    path = folder / "serve-token"
-    try:
-        if token := path.read_text("utf-8").strip():
-            return token
-    except FileNotFoundError:
-        pass
-    token = secrets.token_urlsafe(32)
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    write_atomic(path, f"{token}\n".encode())
-    return token
 
 
 def _with_token(app: _Asgi, token: str) -> _Asgi:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from agent.sessions.views.listing import RunRow
 from agent.sessions.views.run_summary import CallView, RunView, StepView
 from agent.vocabulary.effects import EffectRecord
-from cli.escape_command import escape
 from cli.pages.columns import Column, render_table
 from cli.pages.pages import format_age, format_time, indent_lines, one_line, short_ids, status_tone
 from cli.pages.session_pages import cost_or_dash
 from cli.screen.colors import Paint, Tone
 from cli.screen.format import COMMAND_TOOLS, WILL_RUN, format_cost, format_count, format_duration, runnable_lines
 from tooling.contract.result import FileChange
+from tooling.safety.hidden_characters import escape_hidden
 
 if TYPE_CHECKING:
     from agent.sessions.views.evidence import Evidence
@@ -126,7 +126,7 @@ def _call_lines(call: CallView) -> Iterator[str]:
     """Yield the lines of one call: the command or code that it ran, else the tool with its arguments."""
     if call.name in COMMAND_TOOLS:
         text = str(call.input.get("command") or call.input.get("code", ""))
-        command = "\n".join(map(escape, text.split("\n")))
+        command = "\n".join(map(escape_hidden, text.split("\n")))
         yield from _section("checked" if call.is_check else "ran", command)
     else:
         yield f"called: {one_line(call.name, 100)} {one_line(json.dumps(dict(call.input), ensure_ascii=False), 400)}"

@@ -98,11 +98,7 @@ def _find_unfinished(flags: RunFlags, store: SessionStore) -> ResumableRun:
         return last_unfinished(store, _here(flags))
     name = flags.finish or flags.resume
     if name is not None and (candidate := _find_run(name, store)):
-        if not is_unfinished(candidate.run):
-            is_success = candidate.run.subtype == "success"
-            why = FINISHED if is_success else "only made a plan" if candidate.run.plan_only else "has no task"
-            raise UsageError(f"run {candidate.run.run_id} {why}; {NOTHING_TO_RESUME}", _HINT)
-        return candidate
+        return check_unfinished(candidate)
     folder = last_session(store, _here(flags)) if name is None else store.find(name)
     in_session = unfinished_in(folder)
     if in_session is None and (lost := _lost_request(folder)):
@@ -110,6 +106,15 @@ def _find_unfinished(flags: RunFlags, store: SessionStore) -> ResumableRun:
     if in_session is None:
         raise UsageError(f"all runs of session {folder.id} have finished; {NOTHING_TO_RESUME}", _HINT)
     return in_session
+
+
+def check_unfinished(found: ResumableRun) -> ResumableRun:
+    """Return a run that can be resumed. Raises UsageError if there is nothing left to do."""
+    if is_unfinished(found.run):
+        return found
+    is_success = found.run.subtype == "success"
+    why = FINISHED if is_success else "only made a plan" if found.run.plan_only else "has no task"
+    raise UsageError(f"run {found.run.run_id} {why}; {NOTHING_TO_RESUME}", _HINT)
 
 
 def _lost_request(folder: SessionFolder) -> str | None:

@@ -12,17 +12,20 @@ from agent.app import App
 from agent.backends.shared import SharedBackend
 from agent.config.load import LoadedSettings
 from agent.protocol.codec import CodecError
-from agent.protocol.command_lines import End, Interrupt, LineCommand, parse_command
+from agent.protocol.command_lines import End, Interrupt, LineCommand, ResumeRun, parse_command
 from agent.protocol.commands import AnswerQuestion, Detach, ResolveApproval, Steer, Submit
 from agent.protocol.envelope import Envelope
 from agent.protocol.events import ErrorRaised
 from agent.run_context import RunOptions
+from agent.sessions.resume.lookup import find_resumable_run
+from agent.sessions.store import SessionStore
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import AgentError
 from cli.run.flags import RunFlags
 from cli.run.input_lines import MAX_LINE_BYTES, InputLines
 from cli.run.listener import Listener
 from cli.run.result_output import write_failure, write_result
+from cli.run.resume_target import check_unfinished
 from cli.run.stdout import LineWriter, event_line
 
 # Exit code and reason of a run that a signal ends.
@@ -65,7 +68,7 @@ class StreamSession:
         self._flags = flags
         self._writer = LineWriter()
         self._backend = SharedBackend()
-        self._pending: deque[Submit] = deque()
+        self._pending: deque[Submit | ResumeRun] = deque()
         self._app: App | None = None
         self._is_busy = False
         # A request to stop that arrived before the run could take it.
@@ -83,8 +86,8 @@ class StreamSession:
         """Run until the end of the input, or a signal."""
         reading = asyncio.ensure_future(self._read())
         try:
-            while (submit := await self._next_request()) is not None:
-                self._exit_code = await self._run_request(submit)
+            while (request := await self._next_request()) is not None:
+                self._exit_code = await self._run_request(request)
         finally:
             reading.cancel()
             await asyncio.wait([reading])
@@ -98,7 +101,7 @@ class StreamSession:
         self._interrupt(exit_code, reason)
         self._changed.set()
 
-    async def _next_request(self) -> Submit | None:
+    async def _next_request(self) -> Submit | ResumeRun | None:
         while not self._is_stopped:
             if self._pending:
                 return self._pending.popleft()
@@ -108,12 +111,13 @@ class StreamSession:
             await self._changed.wait()
         return None
 
-    async def _run_request(self, submit: Submit) -> int:
+    async def _run_request(self, request: Submit | ResumeRun) -> int:
         """Run one request and return its exit code; what keeps it from starting is its result, too."""
         self._is_busy = self._has_run = True
+        submit = request if isinstance(request, Submit) else Submit(prompt="")
         try:
             # In a thread: waiting for a busy session must not keep an interrupt from being read.
-            app = self._app = await asyncio.to_thread(self._open_app)
+            app = self._app = await asyncio.to_thread(self._open_app, request)
             self._session_id = app.scope.folder.id
             if self._is_detached:
                 app.send(Detach())
@@ -133,12 +137,21 @@ class StreamSession:
             self._is_stopped = True
         return write_result(self._flags, outcome, listener, submit.prompt)
 
-    def _open_app(self) -> App:
+    def _open_app(self, request: Submit | ResumeRun) -> App:
+        location = replace(self._options.location, session_id=self._session_id)
+        resumes = None
+        if isinstance(request, ResumeRun):
+            found = check_unfinished(find_resumable_run(SessionStore(location.data_dir), request.run_id))
+            location, resumes = replace(location, session_id=found.folder.id, cwd=found.cwd), found.run.run_id
         options = replace(
             self._options,
-            location=replace(self._options.location, session_id=self._session_id),
+            location=location,
             is_user_present=not self._is_detached,
             shared_backend=self._backend,
+            task=request.config or self._options.task,
+            resumes=resumes,
+            task_id=request.task_id,
+            trace_id=request.trace_id,
         )
         return App(loaded=self._loaded, environ=self._environ, options=options)
 
@@ -163,7 +176,7 @@ class StreamSession:
     def _carry_out(self, command: LineCommand) -> str:
         """Carry out a command; return why it was not possible, or an empty string."""
         match command:
-            case Submit():
+            case Submit() | ResumeRun():
                 return self._enqueue(command)
             case End():
                 self._is_ending = True
@@ -176,12 +189,12 @@ class StreamSession:
             case ResolveApproval(approval_id=waiting) | AnswerQuestion(question_id=waiting):
                 return "" if self._app and self._app.send(command) else f"nothing waits for {waiting}"
 
-    def _enqueue(self, submit: Submit) -> str:
+    def _enqueue(self, request: Submit | ResumeRun) -> str:
         if self._is_ending:
             return AFTER_END
         if len(self._pending) >= MAX_QUEUED:
             return QUEUE_IS_FULL
-        self._pending.append(submit)
+        self._pending.append(request)
         self._changed.set()
         return ""
 

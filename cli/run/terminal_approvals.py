@@ -22,7 +22,6 @@ from agent.protocol.events import (
     StepCompleted,
 )
 from agent.vocabulary.plan import LEAD
-from cli.escape_command import escape
 from cli.external_programs import ExternalPrograms
 from cli.run.progress import stderr_size, wants_color, write_stderr_raw
 from cli.screen.cards import (
@@ -36,6 +35,7 @@ from cli.screen.cards import (
 from cli.screen.colors import Paint, resolve_theme
 from cli.screen.format import COMMAND_TOOL
 from tooling.contract.action import Scope
+from tooling.safety.hidden_characters import escape_hidden
 
 _ONCE = ("[y] once", "[r] {what} in this run")
 _SAME = "the same again"
@@ -180,7 +180,7 @@ def edit_prompt(request: InputRequest) -> str:
     """Return the prompt for an edited command."""
     if isinstance(request, ApprovalRequested) and request.tool == MANIFEST_TOOL:
         return EDIT_MANIFEST
-    return f"run instead of {escape(request.command if isinstance(request, ApprovalRequested) else '')}\n> "
+    return f"run instead of {escape_hidden(request.command if isinstance(request, ApprovalRequested) else '')}\n> "
 
 
 def request_id(request: InputRequest) -> str:

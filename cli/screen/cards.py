@@ -1,5 +1,6 @@
 """Cards of approvals and questions: the exact action, why it asks, and its diff, of which a long one is folded."""
 
+import re
 from collections.abc import Sequence
 from itertools import accumulate
 from typing import TypeAlias
@@ -7,13 +8,14 @@ from typing import TypeAlias
 from rich.cells import cell_len, chop_cells
 
 from agent.protocol.events import MANIFEST_TOOL, ApprovalRequested, QuestionAsked
-from cli.escape_command import command_lines, escape, is_long_command
 from cli.screen.blocks import split_fold, wrap_hanging
 from cli.screen.colors import Paint, wrap_lines
 from cli.screen.diff import DiffLine, diff_lines
 from cli.screen.format import COMMAND_TOOL, COMMAND_TOOLS
 from tooling.contract.action import Opinion
 from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.lazy_pattern import lazy_pattern
+from tooling.safety.hidden_characters import escape_hidden
 
 InputRequest: TypeAlias = ApprovalRequested | QuestionAsked
 
@@ -27,6 +29,10 @@ _OTHER_ROWS = 16
 _MIN_DIFF_ROWS, _MAX_DIFF_ROWS = 8, 40
 _TAIL_SHARE = 3
 VIEW_HINT = "[v] shows all"
+_CONTINUATION = "  │ "
+# Longer commands do not fit a window together with the question below them.
+_MAX_CHARS, _MAX_LINES = 1000, 12
+_SPACES = lazy_pattern(" {20,}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,26 +43,27 @@ class CardRenderer:
     width: int
     rows: int
 
-    def lines(self, request: InputRequest, *, step: str = "") -> list[str]:
-        """Return the card; `step` is the step that asks."""
-        name = self.paint("accent", f"{escape(step)}: ") if step else ""
+    def lines(self, request: InputRequest, *, step: str = "", folds: bool = True) -> list[str]:
+        """Return the card; `step` is the step that asks. Where there is room for all of a diff, nothing is folded."""
+        name = self.paint("accent", f"{escape_hidden(step)}: ") if step else ""
         if isinstance(request, QuestionAsked):
             first, *rest = question_lines(request, self.width - cell_len(step) - 2 if step else self.width)
             return [name + self.paint("warn", first), *rest]
         if request.tool == MANIFEST_TOOL:
             return [self.paint("warn", "allow all of this for the plan?"), *self._sheet(request), *self._facts(request)]
         first, *rest = command_lines(request.command)
-        tool = "" if request.tool in (None, COMMAND_TOOL) else f"{escape(request.tool or '')} "
+        tool = "" if request.tool in (None, COMMAND_TOOL) else f"{escape_hidden(request.tool or '')} "
         return [
             f"{name}{self.paint('warn', 'allow this?')}  {self.paint('strong', f'{tool}{first}')}",
             *rest,
             *self._facts(request),
-            *self._diff_of(request),
+            *(self._diff_of(request) if folds else self._diff(request.diff, None)),
         ]
 
     def full_text(self, request: ApprovalRequested) -> str:
         """Return the complete request, for a pager."""
-        whole = [*command_lines(request.command)] if request.tool in COMMAND_TOOLS else [escape(request.command)]
+        is_command = request.tool in COMMAND_TOOLS
+        whole = [*command_lines(request.command)] if is_command else [escape_hidden(request.command)]
         lines = [self.paint("strong", whole[0]), *whole[1:], *self._facts(request), ""]
         return "\n".join([*lines, *self._diff(request.diff, None)]) + "\n"
 
@@ -69,17 +76,17 @@ class CardRenderer:
     def _sheet(self, request: ApprovalRequested) -> list[str]:
         """Return the manifest of a plan, without the number of its format."""
         lines = [line for line in request.command.rstrip("\n").split("\n") if not line.startswith("version = ")]
-        return [f"{_INDENT}{escape(line)}" for line in lines]
+        return [f"{_INDENT}{escape_hidden(line)}" for line in lines]
 
     def _diff_of(self, request: ApprovalRequested) -> list[str]:
         rows = min(max(self.rows - _OTHER_ROWS, _MIN_DIFF_ROWS), _MAX_DIFF_ROWS)
         return self._diff(request.diff, rows)
 
     def _facts(self, request: ApprovalRequested) -> list[str]:
-        reason = f"  because {escape(request.reason) or _DEFAULT_REASON}"
-        involved = [f"  it {escape(part)}" for part in request.involves or ()]
+        reason = f"  because {escape_hidden(request.reason) or _DEFAULT_REASON}"
+        involved = [f"  it {escape_hidden(part)}" for part in request.involves or ()]
         return [
-            self.paint("quiet", f"  in {escape(request.cwd)}"),
+            self.paint("quiet", f"  in {escape_hidden(request.cwd)}"),
             *wrap_hanging(reason, self.width, "  "),
             *(self.paint("quiet", line) for line in involved),
             *(wrap_hanging(opinion_text(request.opinion), self.width, "  ") if request.opinion else ()),
@@ -96,21 +103,44 @@ class CardRenderer:
 
     def _diff_line(self, line: DiffLine) -> list[str]:
         room = max(10, self.width - len(_INDENT) - len(line.gutter))
-        first, *rest = chop_cells(escape(line.text), room) or [""]
+        first, *rest = chop_cells(escape_hidden(line.text), room) or [""]
         continued = " " * len(line.gutter)
         texts = [f"{line.gutter}{first}", *(f"{continued}{piece}" for piece in rest)]
         return [_INDENT + self.paint(line.tone, text) for text in texts]
 
 
+def command_lines(command: str) -> list[str]:
+    """Return all lines of a command, continuation lines behind a bar; a long command ends with its size."""
+    lines = [_SPACES.sub(_count_spaces, escape_hidden(line)) for line in command.split("\n")]
+    shown = [lines[0], *(f"{_CONTINUATION}{line}" for line in lines[1:])]
+    return [*shown, size_note(len(lines), len(command))] if is_long_command(command) else shown
+
+
+def is_long_command(command: str) -> bool:
+    """Whether a command fills a window."""
+    return command.count("\n") >= _MAX_LINES or len(command) > _MAX_CHARS
+
+
+def size_note(lines: int, chars: int) -> str:
+    """Return the last line of a long command."""
+    extent = f"{lines:,} lines, " if lines > 1 else ""
+    return f"  {extent}{chars:,} characters: scroll up to read from the start"
+
+
+def _count_spaces(spaces: re.Match[str]) -> str:
+    # A long run of spaces would push the rest of the command out of sight.
+    return f" [{len(spaces[0])} spaces] "
+
+
 def opinion_text(opinion: Opinion) -> str:
     """Return a reviewer's opinion as one line."""
-    return escape(f"  reviewer: {_OPINIONS[opinion.verdict]} {opinion.text}".rstrip())
+    return escape_hidden(f"  reviewer: {_OPINIONS[opinion.verdict]} {opinion.text}".rstrip())
 
 
 def question_lines(request: QuestionAsked, width: int) -> list[str]:
     """Return a question and its numbered options, wrapped between words."""
-    question = wrap_lines("\n".join(map(escape, request.question.split("\n"))), width)
-    options = [f"  {n}. {escape(option)}" for n, option in enumerate(request.options, 1)]
+    question = wrap_lines("\n".join(map(escape_hidden, request.question.split("\n"))), width)
+    options = [f"  {n}. {escape_hidden(option)}" for n, option in enumerate(request.options, 1)]
     return [*question, *(line for option in options for line in wrap_hanging(option, width, "     "))]
 
 
@@ -125,7 +155,7 @@ def join_keys(keys: Sequence[str], width: int, gap: str = " ") -> list[str]:
 
 def rule_text(request: ApprovalRequested) -> str:
     """Return the rule that would be saved, quoted."""
-    return f"'{escape(request.rule)}'"
+    return f"'{escape_hidden(request.rule)}'"
 
 
 def can_store_rule(request: ApprovalRequested) -> bool:

@@ -8,9 +8,9 @@ from agent.protocol.events import ApprovalRequested, ApprovalResolved, RuleSaved
 from agent.vocabulary.outcome import RunnableFile
 from agent.vocabulary.plan import SURPRISE
 from agent.vocabulary.usage import Usage
-from cli.escape_command import escape
 from tooling.contract.action import USER
 from tooling.contract.image import Image
+from tooling.safety.hidden_characters import escape_hidden
 
 COMMAND_TOOL, PYTHON_TOOL = "run_command", "run_python"
 COMMAND_TOOLS = (COMMAND_TOOL, PYTHON_TOOL)
@@ -177,5 +177,5 @@ _MAX_RUNNABLE = 20
 
 def runnable_lines(files: Sequence[RunnableFile]) -> list[str]:
     """Return one line for each file that other tools run, and how many more there are."""
-    lines = [f"  {escape(file.path)} ({file.runs})" for file in files[:_MAX_RUNNABLE]]
+    lines = [f"  {escape_hidden(file.path)} ({file.runs})" for file in files[:_MAX_RUNNABLE]]
     return [*lines, f"  and {len(files) - _MAX_RUNNABLE} more"] if len(files) > _MAX_RUNNABLE else lines

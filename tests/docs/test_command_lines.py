@@ -12,7 +12,7 @@ from tests.docs.console_blocks import PAGES
 from tests.house.source_tree import ROOT
 
 _BLOCK = re.compile(r"```(?:sh|console)\n(.*?)```", re.DOTALL)
-_CALL = re.compile(r"(?:^|[|;&(] *|\$ )(agent(?: (?:'[^'\n]*'|\"[^\"\n]*\"|[^|;&>#\n])*)?)", re.MULTILINE)
+_CALL = re.compile(r"(?:^|[|;&(] *|\$ )(agent(?: (?:'[^'\n]*'|\"[^\"\n]*\"|[^|;&>#)\n])*)?)", re.MULTILINE)
 LINES = [
     (page.name, call.strip())
     for page in (*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "AGENTS.md", ROOT / "examples" / "README.md")

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from tests.agent.api.page_screenshots import PICTURES
 from tests.docs.console_blocks import PAGES
 from tests.docs.screenshot_scenes import SCENES, Scene
 from tests.docs.screenshots import FOLDER, path_of, render_scene, text_lines
@@ -28,6 +29,7 @@ def test_a_picture_loads_no_external_resource(scene: Scene) -> None:
 
 
 def test_every_picture_belongs_to_a_scene_and_a_page() -> None:
-    assert sorted(path.stem for path in FOLDER.iterdir()) == sorted(NAMES)
+    names = [f"{name}.svg" for name in NAMES] + list(PICTURES)
+    assert sorted(path.name for path in FOLDER.iterdir()) == sorted(names)
     text = "".join(page.read_text() for page in PAGES)
-    assert [name for name in NAMES if f"screenshots/{name}.svg" not in text] == []
+    assert [name for name in names if f"screenshots/{name}" not in text] == []

@@ -10,6 +10,9 @@ MAX_MODULES = 20
 SMALL_LINES = 60
 # Small modules that stay on their own, although only one module imports them.
 SMALL_MODULES = {
+    "agent.service.dbos_engine.private_api": "the only file that uses DBOS beyond its public interface",
+    "agent.service.dbos_engine.slots": "shared between threads, and tested alone",
+    "agent.service.task_runs": "reads logs; its importer drives processes",
     "agent.backends.table": "the table of backends, which contributors look for",
     "agent.backends.host": "a backend, which the table of backends names",
     "agent.backends.egress.relay": "the outer half of the relay, next to its inner half",

@@ -25,8 +25,10 @@ LAZY_LIBRARIES = {
     "tree_sitter_bash": "the grammar loads with the first command",
     "charset_normalizer": "only for pages that do not declare their encoding",
     "pwd": "only for a run",
+    "uvicorn": "an optional extra; only for `agent serve`",
     "pypdf": "an optional extra; only for PDF",
     "yaml": "only for skills",
+    "obstore": "an optional extra; only for archives in a bucket",
     "importlib": "only to find data files of litellm and certifi without importing them",
 }
 
@@ -117,6 +119,12 @@ LAZY_MODULES: dict[str, str] = {
     "tooling.safety.shell.shell_judge": "the shell reader and the rules load with the first command",
     "agent.backends.sandbox.landlock.kernel": "imports ctypes; loads with the first command",
     "agent.version": "`agent --version` imports nothing else",
+    "agent.config.service_settings": "only for tasks, workers and the service",
+    "agent.service.open_service": "imports DBOS, an optional extra, which takes more than half a second",
+    "agent.service.run_pull": "only for `agent worker`",
+    "agent.service.session_transfer": "only for `agent worker`",
+    "cli.commands.logs": "only for `agent task logs`",
+    "cli.commands.tasks.rehearsal": "only for --rehearse",
     "cli.application": "`agent --version` does not need it",
     "cli.typer_program": "imports typer; not needed for the usual lines of `agent run`",
     "cli.commands.run": "only for `agent run`",

@@ -1,12 +1,15 @@
 """Dataclasses as JSON: the schema, the decoder and the encoder for all plain data.
 
-Supported field types: str, int, float, bool, Path, object, Literal, X | None, tuple[X, ...], list[X], set[X],
-Sequence[X], Mapping[str, X], list, dict and nested dataclasses. `Annotated[X, "text"]` gives the field its description.
+Supported field types: str, int, float, bool, Path, datetime, StrEnum, object, Literal, X | None, tuple[X, ...],
+list[X], set[X], Sequence[X], Mapping[str, X], list, dict and nested dataclasses. `Annotated[X, "text"]` gives the field
+its description.
 """
 
 import dataclasses
 import types
 from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping, Sequence
+from datetime import UTC, datetime
+from enum import StrEnum
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias, TypeVar, Union, cast, get_args, get_origin, get_type_hints
@@ -77,7 +80,9 @@ def encode(value: object) -> object:
         return {str(key): encode(item) for key, item in value.items()}
     if isinstance(value, (tuple, list, set, frozenset)):
         return [encode(item) for item in value]
-    return str(value) if isinstance(value, Path) else value
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return str(value) if isinstance(value, (Path, StrEnum)) else value
 
 
 @cache
@@ -174,6 +179,10 @@ def _schema(hint: object) -> dict[str, object]:
         return {"type": _SCALARS[hint]}
     if hint in _LISTS:
         return {"type": "array"}
+    if hint is datetime:
+        return {"type": "string", "format": "date-time"}
+    if isinstance(hint, type) and issubclass(hint, StrEnum):
+        return {"type": "string", "enum": list(map(str, hint))}
     return {"type": "object"} if origin in _MAPPINGS or hint in _MAPPINGS else {}
 
 
@@ -234,9 +243,31 @@ def _decode_scalar(hint: type, data: object, location: str) -> object:
         return _BOOLEAN_WORDS[data.lower()]
     if hint in (int, float) and not isinstance(data, bool):
         return _decode_number(hint, data, location)
+    if hint is datetime and isinstance(data, str):
+        return _decode_time(data, location)
+    if issubclass(hint, StrEnum) and isinstance(data, str):
+        return _decode_choice(hint, data, location)
     if isinstance(data, hint) and not (isinstance(data, bool) and hint is not bool):
         return data
     raise DecodeError(f"{location}: expected {_describe_type(hint)}, got {_json_type(data)} {_short_repr(data)}")
+
+
+def _decode_choice(hint: type[StrEnum], data: str, location: str) -> StrEnum:
+    try:
+        return hint(data)
+    except ValueError as error:
+        raise DecodeError(f"{location}: expected one of {', '.join(map(str, hint))}, got {data!r}") from error
+
+
+def _decode_time(data: str, location: str) -> datetime:
+    """Accept a time in ISO 8601; one without a zone is in UTC."""
+    try:
+        time = datetime.fromisoformat(data)
+    except ValueError as error:
+        raise DecodeError(
+            f"{location}: expected a time such as 2026-01-31T02:00:00Z, got {_short_repr(data)}"
+        ) from error
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 def _decode_number(hint: type, data: object, location: str) -> object:
@@ -257,6 +288,7 @@ def _describe_type(hint: object) -> str:
     if get_origin(hint) is Annotated:
         return _describe_type(get_args(hint)[0])
     names = {str: "text", int: "a whole number", float: "a number", bool: "true or false", Path: "a path"}
+    names |= {datetime: "a time"}
     return names.get(hint, str(hint)) if isinstance(hint, type) else str(hint)
 
 

@@ -28,3 +28,14 @@ def strip_invisible_characters(text: str) -> str:
 def has_invisible_characters(text: str) -> bool:
     """Return whether the text contains characters that users cannot see or would misread."""
     return not text.isascii() and (_INVISIBLE.search(text) is not None or _JOINER.search(text) is not None)
+
+
+def escape_hidden(text: str) -> str:
+    """Escape line breaks and every character that could hide text or move the cursor."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(char if _is_plain(char) else char.encode("unicode_escape").decode() for char in text)
+
+
+def _is_plain(char: str) -> bool:
+    return char.isprintable() and not has_invisible_characters(char)

@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import stat
+import time
 from collections.abc import AsyncIterator, Mapping
 from http import HTTPStatus
 from pathlib import Path
@@ -129,6 +130,32 @@ class Engine:
     async def wait_for_exit(self, name: str) -> None:
         """Return when a container does not run."""
         await self.send("POST", f"/containers/{name}/wait", timeout=None)
+
+    async def exit_code(self, name: str) -> int:
+        """Return the exit code of a container when it has ended. Raises EngineFault if it is gone by then."""
+        found = await self.send("POST", f"/containers/{name}/wait", timeout=None)
+        return int(cast(Mapping[str, int], found.json()).get("StatusCode", 0))
+
+    async def rename_container(self, name: str, new_name: str) -> None:
+        """Rename a container."""
+        await self.send("POST", f"/containers/{name}/rename", params={"name": new_name})
+
+    async def has_event(self, name: str, event: str, since: float) -> bool:
+        """Return whether something has happened to a container lately; it may be gone meanwhile."""
+        filters = json.dumps({"container": [name], "event": [event]})
+        params = {"since": str(int(since)), "until": f"{time.time():.9f}", "filters": filters}
+        return bool((await self.send("GET", "/events", params=params)).content.strip())
+
+    async def follow_logs(self, name: str) -> AsyncIterator[bytes]:
+        """Yield what a container writes to stdout and stderr, until it ends."""
+        params = {"stderr": "1", "stdout": "1", "follow": "1"}
+        url = f"{_API}/containers/{name}/logs"
+        try:
+            async with self._client.stream("GET", url, params=params, timeout=None) as answer:
+                async for chunk in answer.aiter_bytes():
+                    yield chunk
+        except httpx.HTTPError as fault:
+            raise EngineFault(str(fault) or type(fault).__name__) from fault
 
     async def remove_container(self, name: str) -> None:
         """Remove a container, even if it runs; one that does not exist is no error."""

@@ -3,7 +3,7 @@
 import json
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -63,7 +63,7 @@ def _copy_log(source: SessionFolder, target: SessionFolder, partial: Path) -> No
     fd = os.open(partial / "events.jsonl", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     with os.fdopen(fd, "wb") as copy:
         for line in _lines(source.events):
-            copy.write(_rewrite_line(line, source, target))
+            copy.write(rewrite_line(line, target.id, {str(source.workspace): str(target.workspace)}))
         copy.flush()
         os.fsync(copy.fileno())
 
@@ -76,17 +76,16 @@ def _lines(path: Path) -> Iterator[bytes]:
         return
 
 
-def _rewrite_line(line: bytes, source: SessionFolder, target: SessionFolder) -> bytes:
-    """Return a line with the ids and paths of the copy; an incomplete line is returned unchanged."""
+def rewrite_line(line: bytes, session_id: str, workspaces: Mapping[str, str]) -> bytes:
+    """Return a line of a log with the id and the workspace of a copy; an incomplete line is returned unchanged."""
     try:
         event = json.loads(line)
     except (ValueError, RecursionError):
         return line
     if not isinstance(event, dict):
         return line
-    event["session_id"] = target.id
+    event["session_id"] = session_id
     if event.get("type") == "init":
         for field in ("cwd", "workspace"):
-            if event.get(field) == str(source.workspace):
-                event[field] = str(target.workspace)
+            event[field] = workspaces.get(str(event.get(field)), event.get(field))
     return json.dumps(event, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"

@@ -11,9 +11,9 @@ import typer
 from agent.config.user_dirs import current_folder, data_dir, os_environ
 from agent.hooks.trust import ProjectHooks, TrustStore, read_project_hooks
 from agent.vocabulary.errors import InputError, UntrustedFolder
-from cli.escape_command import escape
 from cli.pages.pages import print_json, print_table
 from tooling.contract.json_codec import encode
+from tooling.safety.hidden_characters import escape_hidden
 
 NOTHING_TO_TRUST = "{folder} has no hooks"
 NOT_TRUSTED = "the hooks of {folder} are not trusted"
@@ -90,9 +90,9 @@ def _describe(hooks: ProjectHooks) -> Iterator[str]:
     yield f"{hooks.folder} would run these commands:"
     for spec in hooks.specs:
         tools = f" {spec.matcher}" if spec.matcher else ""
-        yield f"  {spec.event}{escape(tools)}  {escape(spec.command)}  ({spec.source})"
+        yield f"  {spec.event}{escape_hidden(tools)}  {escape_hidden(spec.command)}  ({spec.source})"
     if files := [(name, digest) for name, digest in hooks.files if digest]:
         yield "with these files of it:"
-        yield from (f"  {digest[:12]}  {escape(name)}" for name, digest in files)
-    yield from (f"not used: {escape(text)}" for text in hooks.unused)
+        yield from (f"  {digest[:12]}  {escape_hidden(name)}" for name, digest in files)
+    yield from (f"not used: {escape_hidden(text)}" for text in hooks.unused)
     yield RISK

@@ -3,6 +3,7 @@
 from dataclasses import fields
 from pathlib import Path
 
+from agent.config.service_settings import ServiceSettings
 from agent.config.settings import ModelSettings, ProfileSettings, Settings
 from agent.config.values import KeyPath, find_setting, setting_names, type_name
 
@@ -15,6 +16,7 @@ def table() -> str:
     rows = [_row(Settings, (name,)) for name in setting_names()]
     rows += [_row(ModelSettings, ("models", "NAME", name)) for name in setting_names(ModelSettings)]
     rows += [_row(ProfileSettings, ("step_profiles", "NAME", name)) for name in setting_names(ProfileSettings)]
+    rows += [_row(ServiceSettings, ("service", name)) for name in setting_names(ServiceSettings)]
     return "\n".join(("| setting | type | default | meaning |", "|---|---|---|---|", *rows))
 
 

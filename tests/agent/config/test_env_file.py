@@ -141,7 +141,7 @@ def test_keys_of_the_env_file_are_secrets_wherever_they_end_up(folder: Path) -> 
     write(folder, settings='web_reader_url = "https://r.example/${READER_TOKEN}/"\n', env=f"READER_TOKEN={KEY}\n")
     loaded = load(folder)
     assert loaded.secrets == (KEY,)
-    assert find_row(loaded, "web_reader_url").value == "https://r.example/****6789/"
+    assert find_row(loaded, "web_reader_url", {}).value == "https://r.example/****6789/"
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,9 @@ def test_a_key_shows_at_most_its_last_four_characters(value: str, shown: str) ->
 def test_rows_never_contain_a_key(tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_text(f'api_key = "{KEY}"\n[keys]\ngroq = "{KEY}"\n')
     loaded = load_settings(environ={"OPENAI_API_KEY": KEY}, config_dir=tmp_path)
-    assert KEY not in "".join(row.text for row in setting_rows(loaded))
-    assert find_row(loaded, "keys").value == {"groq": "****6789", "openai": "****6789"}
-    assert find_row(loaded, "keys.mistral").text == ""
+    assert KEY not in "".join(row.text for row in setting_rows(loaded, {}))
+    assert find_row(loaded, "keys", {}).value == {"groq": "****6789", "openai": "****6789"}
+    assert find_row(loaded, "keys.mistral", {}).text == ""
 
 
 def test_secrets_are_configured_keys_and_secret_variables_longest_first(tmp_path: Path) -> None:

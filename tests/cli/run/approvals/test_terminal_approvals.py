@@ -3,9 +3,8 @@
 import pytest
 
 from agent.protocol.events import ApprovalRequested
-from cli.escape_command import size_note
 from cli.run.terminal_approvals import answer_prompt
-from cli.screen.cards import CardRenderer
+from cli.screen.cards import CardRenderer, size_note
 from cli.screen.colors import Paint
 
 REQUEST = {"approval_id": "1", "cwd": "/w", "reason": "it publishes", "tool": "run_command"}

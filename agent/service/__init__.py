@@ -1,0 +1,1 @@
+"""Queued work: tasks, schedules, questions, and the workers that run them."""

@@ -1,0 +1,1 @@
+"""A pool of containers in which executors run tasks."""

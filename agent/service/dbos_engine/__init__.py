@@ -1,0 +1,1 @@
+"""The task queue on DBOS Transact: SQLite on one machine, PostgreSQL on many."""

@@ -1,0 +1,49 @@
+"""What DBOS logs: its warnings and errors as lines of the log file, without stack traces of what is expected."""
+
+import logging
+import traceback
+from datetime import UTC, datetime
+
+from dbos import error as dbos_error
+
+from agent.telemetry.log_file import LogFile
+
+_LOGGER = "dbos"
+# A canceled task and a lost claim raise these by design.
+_EXPECTED = (
+    dbos_error.DBOSWorkflowCancelledError,
+    dbos_error.DBOSAwaitedWorkflowCancelledError,
+    dbos_error.DBOSWorkflowConflictIDError,
+)
+_TRACEBACK_CHARS = 4000
+
+
+def quiet_logs(log: LogFile | None = None) -> None:
+    """Send what DBOS logs to a file, or nowhere; never to the terminal, where it would mix with our output."""
+    logger = logging.getLogger(_LOGGER)
+    logger.propagate = False
+    logger.handlers[:] = [QueueLogHandler(log) if log else logging.NullHandler()]
+
+
+class QueueLogHandler(logging.Handler):
+    """Writes warnings and errors of DBOS as lines of the log file."""
+
+    def __init__(self, log: LogFile) -> None:
+        super().__init__(logging.WARNING)
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        error = record.exc_info[1] if record.exc_info else None
+        if isinstance(error, _EXPECTED):
+            return
+        line: dict[str, object] = {
+            "ts": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "level": "error" if record.levelno >= logging.ERROR else "warning",
+            "event": "queue",
+            "message": record.getMessage(),
+        }
+        if task_id := getattr(record, "operationUUID", ""):
+            line["task_id"] = task_id
+        if error is not None:
+            line["traceback"] = "".join(traceback.format_exception(error))[-_TRACEBACK_CHARS:]
+        self._log.write(line)

@@ -1,0 +1,1 @@
+"""Workspaces of users and sessions for executors: layout, clean-up, archives."""

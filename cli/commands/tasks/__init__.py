@@ -1,0 +1,1 @@
+"""Commands about queued work, one file each."""

@@ -1,0 +1,183 @@
+"""`agent worker`: run queued tasks."""
+
+import asyncio
+import os
+import signal
+import socket
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agent.service.task import ScheduleMode, Worker
+from agent.vocabulary.errors import UsageError
+from cli.commands.tasks.queue_access import open_queue
+from cli.pages.pages import one_line, print_notice
+
+if TYPE_CHECKING:
+    from agent.service.containers.container_executors import ContainerExecutors
+    from agent.service.open_service import OpenService
+    from agent.service.run_pull import RunPullService
+
+DRAINING = "no more tasks are started; a second signal gives back those that run"
+HANDING_BACK = "the running tasks are given back to the queue"
+NOTHING_ENABLED = "no task can be taken: task_pull_enabled, or the switches of all modes, are off"
+NO_WORKERS = "no worker runs on this machine"
+SHARED_FILE = "the queue is a file in {data}: other machines need a database_url"
+SHARED_BUCKET = "sessions that change machines are put into the bucket {bucket}"
+SHARED_FOLDER = (
+    "set s3_bucket, or share the data folder {data} between the machines: without one of them a task that changes "
+    "machines starts again from its beginning"
+)
+_MESSAGE_CHARS = 200
+_POLL_S = 0.2
+
+OnceOption = Annotated[bool, typer.Option("--once", help="Run what can start now, then exit.")]
+ConcurrencyOption = Annotated[
+    int | None, typer.Option("--concurrency", min=1, metavar="N", help="Tasks at the same time. [default: 5]")
+]
+ModesOption = Annotated[
+    str | None,
+    typer.Option("--modes", metavar="LIST", help="Only these kinds of tasks: immediate, scheduled, nightly."),
+]
+DrainOption = Annotated[
+    bool, typer.Option("--drain", help="Let the workers of this machine finish their tasks and exit; wait for them.")
+]
+QuietOption = Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing about the tasks.")]
+
+
+def command(
+    *,
+    once: OnceOption = False,
+    concurrency: ConcurrencyOption = None,
+    modes: ModesOption = None,
+    drain: DrainOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Run queued tasks until Ctrl-C or SIGTERM, which let the running ones finish; a second one gives them back."""
+    if drain:
+        raise typer.Exit(asyncio.run(_drain()))
+    raise typer.Exit(asyncio.run(_work(once=once, concurrency=concurrency, modes=modes, quiet=quiet)))
+
+
+async def _work(*, once: bool, concurrency: int | None, modes: str | None, quiet: bool) -> int:
+    opened = open_queue()
+    executors = _executors(opened)
+    try:
+        pull = _pull_service(opened, executors, concurrency, modes, quiet=quiet)
+        if not quiet:
+            print_notice(_what_is_shared(opened))
+        loop = asyncio.get_running_loop()
+        stopping = _Stopping(pull)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, stopping.stop)
+        ended = await (pull.poll() if once else pull.run())
+        if not quiet:
+            print_notice(f"{ended} {'task' if ended == 1 else 'tasks'} ended here")
+    finally:
+        await executors.close()
+        await opened.service.close()
+    return 0
+
+
+def _executors(opened: "OpenService") -> "ContainerExecutors":
+    """Return the pool of containers for tasks that want one, and child processes for all others."""
+    from agent.config.service_settings import load_service_settings
+    from agent.service.containers.container_executors import ContainerExecutors
+    from agent.service.containers.open_pool import open_pool
+    from agent.service.open_service import local_executor
+
+    service = load_service_settings(opened.loaded, opened.environ)
+    return ContainerExecutors(
+        local_executor(opened),
+        lambda: open_pool(opened.loaded, service, opened.environ, print_notice),
+        callback_token=opened.settings.callback_token,
+        limit_s=opened.settings.task_timeout_seconds,
+    )
+
+
+def _pull_service(
+    opened: "OpenService",
+    executors: "ContainerExecutors",
+    concurrency: int | None,
+    modes: str | None,
+    *,
+    quiet: bool,
+) -> "RunPullService":
+    from agent.service.open_service import WorkerLog, enabled_modes, open_dispatcher, open_worker
+    from agent.service.run_pull import RunPullService
+    from agent.service.session_transfer import open_transfer
+
+    wanted = _parse_modes(modes) if modes is not None else tuple(ScheduleMode)
+    chosen = tuple(mode for mode in enabled_modes(opened.settings) if mode in wanted)
+    if not chosen:
+        raise UsageError(NOTHING_ENABLED, "see agent config show, and --modes")
+    log = WorkerLog(opened.data, lambda event, facts: None if quiet else _print_event(event, facts))
+    transfer = open_transfer(
+        opened, lambda message: log.write("session.kept", {"level": "warning", "message": message})
+    )
+    return RunPullService(
+        lambda: open_worker(opened, log),
+        open_dispatcher(opened, executors=executors, handover=transfer),
+        concurrency=concurrency or opened.settings.max_concurrent_tasks,
+        modes=chosen,
+    )
+
+
+def _parse_modes(text: str) -> tuple[ScheduleMode, ...]:
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    if not words or any(word not in tuple(ScheduleMode) for word in words):
+        raise UsageError(f"--modes {text}: expected a list of immediate, scheduled and nightly")
+    return tuple(map(ScheduleMode, words))
+
+
+class _Stopping:
+    """What signals do: the first lets the running tasks finish, the second gives them back."""
+
+    def __init__(self, pull: "RunPullService") -> None:
+        self._pull = pull
+        self._signals = 0
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def stop(self) -> None:
+        self._signals += 1
+        print_notice(HANDING_BACK if self._signals > 1 else DRAINING)
+        self._tasks.append(asyncio.ensure_future(self._pull.stop(hands_back=self._signals > 1)))
+
+
+def _print_event(event: str, facts: Mapping[str, object]) -> None:
+    message = one_line(str(facts.get("message", "")), _MESSAGE_CHARS)
+    print_notice(" ".join(part for part in (event, str(facts.get("task_id", "")), message) if part))
+
+
+def _what_is_shared(opened: "OpenService") -> str:
+    """Return what workers on other machines need."""
+    if not opened.settings.database_url:
+        return SHARED_FILE.format(data=opened.data)
+    if opened.settings.s3_bucket:
+        return SHARED_BUCKET.format(bucket=opened.settings.s3_bucket)
+    return SHARED_FOLDER.format(data=opened.data)
+
+
+async def _drain() -> int:
+    """Ask the workers of this machine to finish, and wait until they have ended."""
+    opened = open_queue()
+    try:
+        running = await _local_workers(opened)
+        if not running:
+            print_notice(NO_WORKERS)
+        for worker in running:
+            os.kill(worker.pid, signal.SIGTERM)
+            print_notice(f"worker {worker.worker_id} (process {worker.pid}) finishes its tasks")
+        # Only what was asked: others may be started meanwhile.
+        ids = {worker.worker_id for worker in running}
+        while ids & {worker.worker_id for worker in await _local_workers(opened)}:  # noqa: ASYNC110
+            await asyncio.sleep(_POLL_S)
+    finally:
+        await opened.service.close()
+    return 0
+
+
+async def _local_workers(opened: "OpenService") -> list[Worker]:
+    host = socket.gethostname()
+    return [worker for worker in (await opened.service.stats()).workers if worker.is_alive and worker.host == host]
