@@ -10,8 +10,6 @@ from tooling.contract.fast_dataclass import dataclass
 if TYPE_CHECKING:
     from cli.completion.command_tree import CommandNode
 
-# Commands of later versions: people find them in other agents, or have read of them.
-PLANNED = ("serve", "workspaces")
 HELP_HINT = "`agent help` lists the commands"
 _HELP_FLAGS = ("-h", "--help")
 # Without a value the program chooses one; the word after the flag is the task.
@@ -144,8 +142,6 @@ def _read_request(words: Sequence[str], at: int, commands: Mapping[str, str]) ->
             raise UsageError(f"one request at a time, and {words[others[0]]!r} is another", "quote it as one text")
         rest = [word for index, word in enumerate(words) if index != at and word != "--"]
         return CommandLine(command=None, arguments=rest, request=text.strip())
-    if text in PLANNED:
-        raise UsageError(f"`agent {text}` is not available in this version", HELP_HINT)
     error = unknown_command(text, list(commands))
     if _nearest(text, [*commands, "help"]):
         raise error

@@ -196,10 +196,10 @@ class _DrivenRun:
         )
 
     async def _record(self, question: PendingQuestion) -> None:
-        self._open[question.question_id] = question
         if self._task.request.is_unattended:
             await self._send_answer(question)
             return
+        self._open[question.question_id] = question
         await self._questions.open(self._task.task_id, question)
 
     async def _watch(self) -> None:

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from agent.vocabulary.errors import UsageError
-from cli.command_line import HELP_HINT, PLANNED, CommandLine, read_command_line
+from cli.command_line import HELP_HINT, CommandLine, read_command_line
 from cli.command_table import COMMANDS
 from tests.cli.terminal_user import User
 
@@ -53,7 +53,7 @@ def test_the_command_is_found(words: tuple[str, ...], command: str | None, argum
         (("-c", "go on"), "go on", ["-c"]),
         (("hello",), "hello", []),
         (("run the tests",), "run the tests", []),
-        (("--", "schedules"), "schedules", []),
+        (("--", "nonsense"), "nonsense", []),
     ],
 )
 def test_one_text_that_is_no_command_is_a_request(
@@ -75,7 +75,6 @@ def test_one_text_that_is_no_command_is_a_request(
         (("fix the bug", "and that one"), "one request at a time, and 'and that one' is another"),
         (("--model", "m", "run", "x"), "--model before a command applies only to the prompt"),
         (("-c", "run"), "-c before a command applies only to the prompt"),
-        *(((name,), f"`agent {name}` is not available in this version") for name in PLANNED if name not in DEFAULTS),
     ],
 )
 def test_mistakes_point_to_the_right_command(words: tuple[str, ...], message: str) -> None:

@@ -59,7 +59,7 @@ def test_a_user_message_of_claude_code_is_a_request(content: object) -> None:
     [
         ("hello", "not JSON: "),
         ("[1]", "not an object"),
-        ("{}", "unknown type ''; known types: request, user, answer, approve, steer, interrupt, end"),
+        ("{}", "unknown type ''; known types: request, user, resume, answer, approve, steer, interrupt, end"),
         ('{"type": "aprove"}', "unknown type 'aprove', did you mean approve?; known types: "),
         ('{"type": "request"}', "request: missing field text (text)"),
         ('{"type": "request", "text": "  "}', "request: the text is empty"),

@@ -253,8 +253,14 @@ def test_a_rehearsal_finds_what_a_task_needs_and_the_run_has_nothing_more(user: 
     assert "Which branch?" in refused.stderr
     assert (user.home / "project" / "kept").read_text() == "as it was"
     assert user.agent("task", "list").stdout == "(no tasks)\n"
-    task_id = create(user, *replies, flags=(*flags, "--yes"))
-    assert show(user, task_id)["status"] == "queued"
+    task_id = create(user, *replies, flags=("--rehearse", "--yes", "-C", str(user.home / "project")))
+    assert user.agent("worker", "--once").exit_code == 0
+    task = show(user, task_id)
+    log = (user.data / "sessions" / str(task["session_id"]) / "events.jsonl").read_text()
+    assert '"type": "manifest"' in log
+    assert "Nobody has answered in time" in log
+    assert "there is no question" not in str(task["error"])
+    assert not (user.home / "project" / "kept").exists()
 
 
 def test_without_the_extra_it_says_what_to_install(user: User, tmp_path: Path) -> None:
