@@ -112,12 +112,15 @@ def _is_marked(path: Path) -> bool:
 def _lock(path: Path) -> int | None:
     """Lock a directory, or return None if another process has; the kernel releases the lock when the process ends.
 
-    Raises OSError if the directory cannot be opened.
+    Raises OSError if the directory cannot be opened or locked.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except BlockingIOError:
         os.close(descriptor)
         return None
+    except OSError:
+        os.close(descriptor)
+        raise
     return descriptor
