@@ -59,7 +59,7 @@ def build(*, base: BaseOption = DEFAULT_BASE, name: NameOption = None, as_json: 
 
 @app.command("list")
 def list_containers(*, as_json: JsonOption = False) -> None:
-    """List your containers: one for each workspace, which runs only while a run does."""
+    """List your containers, one for each workspace."""
     found = _with_engine(_find_own)
     if as_json:
         print_json(encode(found))

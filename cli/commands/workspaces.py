@@ -83,7 +83,7 @@ def _list_archives(workspaces: "Workspaces", *, as_json: bool) -> None:
 
 @app.command("archive")
 def archive_workspaces(names: NamesArgument, *, remove: RemoveOption = False, dry_run: DryRunOption = False) -> None:
-    """Archive workspaces as .tar.gz, in the folder of archives or in the bucket of your settings."""
+    """Archive workspaces as .tar.gz, in a folder or a bucket."""
     _, workspaces = _open()
     found = [_find(workspaces, name) for name in names]
     if dry_run:
@@ -117,7 +117,7 @@ def remove_workspaces(
 
 @app.command("gc")
 def collect_garbage(*, dry_run: DryRunOption = False) -> None:
-    """Remove what killed processes left, containers included; and old workspaces, if your settings say so."""
+    """Remove what killed processes left, and old workspaces."""
     _, workspaces = _open()
     steps, containers = asyncio.run(_collect(workspaces, is_dry_run=dry_run))
     would = "would " if dry_run else ""

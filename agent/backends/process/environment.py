@@ -52,7 +52,8 @@ def _is_allowed(name: str, value: str) -> bool:
 
 def outside_of(folder: Path, environ: Mapping[str, str]) -> dict[str, str]:
     """Return the variables for a program outside the sandbox: none makes it load something from a working folder."""
-    kept = {name: value for name, value in environ.items() if not _leads_into(value, folder)}
+    # Its own settings are in the home folder, and they are protected even if that is the working folder.
+    kept = {name: value for name, value in environ.items() if name == "HOME" or not _leads_into(value, folder)}
     return {**kept, "PATH": path_outside(environ, (folder,))}
 
 

@@ -142,11 +142,11 @@ as_root = pytest.mark.skipif(os.getuid() != 0, reason="only root can replace bub
 
 # Reports like bubblewrap, but confines nothing.
 LEAKY_BWRAP = """
-while [ "$1" != "--" ]; do
-  [ "$1" = "--json-status-fd" ] && status=$2
-  [ "$3" = /.windlass/starter.py ] && starter=$2
-  shift
-done; shift
+mapfile -d '' -t options <&"$2"; shift 3
+for index in "${!options[@]}"; do
+  [ "${options[index]}" = "--json-status-fd" ] && status=${options[index + 1]}
+  [ "${options[index]}" = /.windlass/starter.py ] && starter=${options[index - 1]}
+done
 "${@:1:$#-1}" "$starter" <&0 & echo "{ \\"child-pid\\": $! }" >&$status
 wait $!; code=$?; echo "{ \\"exit-code\\": $code }" >&$status; exit $code
 """

@@ -7,6 +7,7 @@ import argparse
 import asyncio
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -46,7 +47,6 @@ def run_campaign(engine: Path, root: Path, *, tasks: int, kills: int, seed: int)
     temporary = root.with_name("tmp")
     temporary.mkdir()
     env = {**os.environ, "TMPDIR": str(temporary)}
-    ports = listening_ports()
     for number in range(kills + 1):
         argv = [sys.executable, "-m", "tests.agent.service.containers.leak_campaign", "--manager"]
         manager = subprocess.Popen([*argv, str(engine), str(root), str(done)], cwd=ROOT, env=env)
@@ -61,7 +61,7 @@ def run_campaign(engine: Path, root: Path, *, tasks: int, kills: int, seed: int)
     store, environ = WorkspaceStore(root), {"DOCKER_HOST": f"unix://{engine}"}
     asyncio.run(remove_stale_containers(store, environ, is_dry_run=False))
     found = [*find_leaks(engine, store), *map(str, temporary.iterdir())]
-    return [*found, *(f"port {port}" for port in sorted(listening_ports() - ports))]
+    return [*found, *(f"port {port}" for port in sorted(listening_ports(engine)))]
 
 
 def find_leaks(engine: Path, store: WorkspaceStore) -> list[str]:
@@ -77,11 +77,21 @@ def find_leaks(engine: Path, store: WorkspaceStore) -> list[str]:
     return found
 
 
-def listening_ports() -> set[int]:
-    """Return the ports of this machine that the engine's proxies listen on."""
+def listening_ports(engine: Path) -> set[int]:
+    """Return the ports that the proxies of an engine listen on; other tests have engines of their own."""
     shown = subprocess.run(["ss", "-Hltnp"], capture_output=True, text=True, check=True).stdout
     lines = [line.split() for line in shown.splitlines() if "docker-proxy" in line]
-    return {int(line[3].rpartition(":")[2]) for line in lines}
+    return {int(line[3].rpartition(":")[2]) for line in lines if is_child_of(line[-1], engine)}
+
+
+def is_child_of(owner: str, engine: Path) -> bool:
+    """Whether a process, as `ss` names it, was started by the engine with this socket."""
+    try:
+        process = Path("/proc", re.findall(r"pid=(\d+)", owner)[0])
+        parent = (process / "stat").read_text().rpartition(")")[2].split()[1]
+        return str(engine) in Path("/proc", parent, "cmdline").read_text()
+    except OSError:
+        return False
 
 
 def main() -> int:

@@ -201,8 +201,9 @@ def test_a_killed_worker_leaves_nothing_running_and_another_goes_on(user: User) 
         os.kill(worker.pid, signal.SIGKILL)
         worker.wait(60)
     with run_worker(user) as other:
-        until(lambda: "Go on?" in user.agent("questions", "list").stdout)
-        assert user.agent("task", "answer", task_id, "yes").exit_code == 0
+        # The question of the killed attempt is closed, and the resumed run asks again.
+        until(lambda: show(user, task_id)["attempt"] == 2 and "Go on?" in user.agent("questions", "list").stdout)
+        until(lambda: user.agent("task", "answer", task_id, "yes").exit_code == 0)
         until(lambda: show(user, task_id)["status"] == "completed")
         other.send_signal(signal.SIGTERM)
         assert other.wait(60) == 0

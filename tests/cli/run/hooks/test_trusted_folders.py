@@ -196,7 +196,7 @@ PLANTS = {
         "cp .claude/hooks/helper.py kept.py; "
         f"printf '%-199s\\n' \"{MODULE}\" > .claude/hooks/helper.py; "
         "touch -r .claude/settings.json .claude/hooks/helper.py kept.py; "
-        "python3 -m py_compile .claude/hooks/helper.py; cp -p kept.py .claude/hooks/helper.py",
+        "python3 -m py_compile .claude/hooks/helper.py; cp -p kept.py .claude/hooks/helper.py || true",
     ),
     "link to a module": (
         "python3 .claude/hooks/guard.py",
