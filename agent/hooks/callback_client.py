@@ -238,8 +238,9 @@ class CallbackSpool:
         write_atomic(self._path(event), json.dumps(data).encode())
 
     def remove(self, event: CallbackEvent) -> None:
-        """Forget an event that was delivered."""
-        self._path(event).unlink(missing_ok=True)
+        """Forget an event that was delivered; one that could not be saved is not there."""
+        with contextlib.suppress(OSError):
+            self._path(event).unlink()
 
     def load(self) -> list[CallbackEvent]:
         """Return the events of earlier runs, oldest first; damaged and very old ones are deleted."""
