@@ -6,6 +6,13 @@ SOURCES := cli agent tooling patterns tests bench
 # Small chunks, so that no worker is idle while another still has a queue of slow tests.
 PYTEST := $(BIN)/python -m pytest -n auto --maxschedchunk 4
 
+# The tests that are about commands which the program runs in the sandbox of its choice.
+RUNS_COMMANDS := tests/sandbox tests/agent/backends/sandbox tests/agent/backends/test_shared_backend.py \
+	$(addprefix tests/cli/commands/,test_exec.py test_mcp.py test_tools_call.py) \
+	$(addprefix tests/cli/run/,approvals checkpoints extensions hooks resume) \
+	$(patsubst %,tests/cli/run/test_%.py,answers durability edges exit_codes flag_values hints hostile_text \
+		interruptions sandbox step_worktrees steps stream_input work_folder worktrees)
+
 # How long the fault campaign runs.
 MINUTES ?= 60
 
@@ -23,12 +30,11 @@ demo: .venv/.ready  ## a complete run without network or key
 	$(BIN)/agent demo
 
 test: programs lint  ## everything: install missing programs, lint, run all tests, repeat the sandbox tests without bubblewrap
-	$(PYTEST)
+	$(PYTEST) --dist loadscope
 	@$(MAKE) --no-print-directory test-without-bubblewrap
 
 test-without-bubblewrap: .venv/.ready  ## the tests that run commands, with Landlock as the only sandbox
-	PYTHON=$(BIN)/python .ci/without-bubblewrap -n auto --maxschedchunk 4 \
-		tests/sandbox tests/agent/backends tests/cli/run tests/cli/commands
+	PYTHON=$(BIN)/python .ci/without-bubblewrap -n auto --maxschedchunk 4 --chosen-sandbox $(RUNS_COMMANDS)
 
 programs:  ## install missing programs that tests need, if permitted (root or passwordless sudo, apt)
 	@.ci/programs
@@ -79,6 +85,6 @@ clean:  ## remove everything the other targets created
 		$(PYTHON) -m venv .venv && \
 		$(BIN)/python .ci/constraints.py uv.lock > .venv/constraints.txt && \
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-			--constraint .venv/constraints.txt --editable '.[dev,server,docker,mcp,acp,queue,storage,otel,pdf,images]'; \
+			--constraint .venv/constraints.txt --editable '.[dev,server,mcp,acp,queue,storage,otel,pdf,images]'; \
 	fi
 	@touch $@

@@ -1,4 +1,4 @@
-"""One run from its first event to its last: `init` first, `result` last, whatever happens in between."""
+"""One run from its first event to its last: `init` is always first, `result` always last."""
 
 import asyncio
 import errno
@@ -15,7 +15,6 @@ from agent.config.load import LoadedSettings, load_settings
 from agent.config.user_dirs import data_dir, os_environ
 from agent.engine import AgentExecutor, open_hooks
 from agent.execution.approvals import PendingQuestions
-from agent.execution.result.structured import OutputSchema
 from agent.execution.step.control import StepControl
 from agent.model.budget import Budget, BudgetExhausted
 from agent.model.faults import ModelFault
@@ -46,7 +45,7 @@ RAISE_FILE_LIMIT = "raise the limit: ulimit -n 1024"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interruption:
-    """Why and how a run was ended from outside."""
+    """Reason and exit code of a run that was interrupted."""
 
     exit_code: int
     reason: str
@@ -64,7 +63,11 @@ class App:
             secrets=(*loaded.secrets, *task_secrets(task)),
         )
         settings = limit_settings(loaded, options.manifest)
-        schema = OutputSchema.from_file(options.output_schema) if options.output_schema else None
+        schema = None
+        if options.output_schema:
+            from agent.execution.result.structured import OutputSchema
+
+            schema = OutputSchema.from_file(options.output_schema)
         is_shared = is_shared_place(settings.shared, environ)
         location = apply_mounts(options.location, task)
         scope = open_scope(location, loaded.secrets, options.lock_timeout, is_shared=is_shared)
@@ -130,9 +133,9 @@ class App:
                 return context.questions.resolve(command)
 
     def interrupt(self, exit_code: int, reason: str, hint: str = "") -> None:
-        """End the run soon, with what is finished as its answer."""
+        """Stop the run soon; finished work becomes its answer."""
         if self._interruption:
-            # Cancelling again would cut the clean-up short.
+            # Cancelling again would abort the clean-up.
             return
         self._interruption = Interruption(exit_code=exit_code, reason=reason, hint=hint)
         if self._task:
@@ -154,14 +157,16 @@ class App:
                 if self._run:
                     outcome = replace(outcome, will_run=self._run.checkpoints.will_run)
             plan_id = self._run.orchestrator.plan_id if self._run else None
+            if self._engine:
+                self._engine.start_closing()
             await self._channel.publish(run_completed(outcome, plan_id))
         finally:
-            problem = await scope.close()
+            problem = await scope.close(self._engine.wait_closed if self._engine else None)
             await followers.close()
         return replace(outcome, warnings=(problem,)) if problem else outcome
 
     async def _run_guarded(self, submit: Submit) -> Outcome:
-        """Turn every way a run can end into an outcome."""
+        """Turn every possible end of a run into an outcome."""
         self._task = asyncio.ensure_future(self._execute(submit))
         if self._interruption:
             self._task.cancel()
@@ -192,7 +197,7 @@ class App:
             return await self._fail_by_bug(submit, error)
 
     def _with_manifest(self, outcome: Outcome, submit: Submit) -> Outcome:
-        """Add what the run's manifest lacks, or the manifest of a plan that was only made."""
+        """Add the permissions that the run's manifest lacks, or the manifest of a plan that was not executed."""
         if self._run is None:
             return outcome
         permissions = self._run.tools.permissions
@@ -205,7 +210,7 @@ class App:
         return replace(outcome, missing=permissions.missing if permissions.hint else None, hint=hint or outcome.hint)
 
     async def _wait_with_timeout(self, task: "asyncio.Task[Outcome]") -> Outcome:
-        """Wait for the run; past its time limit it is interrupted."""
+        """Wait for the run; interrupt it at its time limit."""
         limit_s = self._context.settings.timeout_s
         done, _ = await asyncio.wait({task}, timeout=limit_s)
         if not done:
@@ -252,7 +257,7 @@ class App:
             task_id=context.options.task_id or None,
             trace_id=context.options.trace_id or None,
         )
-        # Held back until the request follows: a run that was heard of can be resumed.
+        # Held back until the request follows: every run that is reported can be resumed.
         self._channel.hold()
         self._channel.emit(started)
         if given := context.options.manifest:
@@ -263,7 +268,7 @@ class App:
         return await self._fail(submit, exit_codes.FAILED, f"internal error: {error!r}", self.scope.save_traceback())
 
     async def _fail(self, submit: Submit, exit_code: int, message: str, hint: str = "") -> Outcome:
-        """Publish an error, after the events that every run begins with, and return the outcome."""
+        """Publish an error, after the first events of every run, and return the outcome."""
         run = self._run
         if run is None:
             self._emit_started(submit, None)
@@ -276,7 +281,7 @@ class App:
 
 
 class Windlass:
-    """Windlass in a program: a session that runs one request after another, each with the conversation so far."""
+    """Windlass as a library: a session that runs one request after another, each with the conversation so far."""
 
     def __init__(self, config: WindlassConfig | None = None) -> None:
         self.config = config or WindlassConfig()
@@ -330,7 +335,7 @@ class Windlass:
         return self._app is not None and self._app.send(Steer(text=text))
 
     def interrupt(self) -> None:
-        """End the running request soon; its last event still follows."""
+        """Stop the running request soon; its last event still follows."""
         self._is_interrupted = True
         if self._app:
             self._app.interrupt(exit_codes.INTERRUPTED, INTERRUPTED)
@@ -340,7 +345,7 @@ class Windlass:
         self.config = replace(self.config, settings={**self.config.settings, **settings})
 
     async def close(self) -> None:
-        """Interrupt what is running, end background commands, and delete an ephemeral session."""
+        """Interrupt the running request, stop background commands, and delete an ephemeral session."""
         await self._end_running()
         await self._backend.close()
         if self._temp_dir:

@@ -26,7 +26,7 @@ from agent.workspace.request_context import wrap_in_tag
 from tooling.safety.secrets.redact import Redactor
 
 NO_ANSWER = "the model gave no answer"
-# An aside is not worth the cost of a very long conversation: the newest part is enough.
+# A very long conversation would be too expensive: the newest part is enough.
 _MAX_CONTEXT_CHARS = 150_000
 _PART_CHARS = 8000
 
@@ -41,14 +41,14 @@ async def ask_aside(
 ) -> str:
     """Answer a question about the session with this log, which is only read.
 
-    Raises AgentError if there is no answer; `on_spent` gets the cost in any case.
+    Raises AgentError if there is no answer; `on_spent` receives the cost in any case.
     """
     prices, budget = PriceTable(), _budget_of(loaded.settings)
     settings = await _with_model(loaded.settings)
     redact = Redactor(loaded.secrets).redact
     client = ModelRouter(replace(settings, planner_model="", reviewer_model=""), prices=prices, redact=redact)
     try:
-        # No subscriber: what it costs is reported at the end.
+        # No subscriber: its cost is reported at the end.
         metered = MeteredModel(
             client=client,
             budget=budget,

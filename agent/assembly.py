@@ -1,6 +1,7 @@
 """Builds a run: the object graph from tools and models up to the engine."""
 
 import asyncio
+import shlex
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -32,6 +33,7 @@ from agent.tool_setup import (
     ToolEnvironment,
     ToolSetup,
     build_tools,
+    open_scheduler,
     open_step_folders,
 )
 from agent.vocabulary import exit_codes
@@ -50,7 +52,7 @@ if TYPE_CHECKING:
     from agent.skills.find import SkillSet
     from tooling.mcp.servers import McpServer
 
-# Assumed for unknown models; their own "too long" error makes it smaller.
+# Assumed for unknown models, and reduced after their "too long" error.
 UNKNOWN_CONTEXT_TOKENS = 32_000
 # Outputs are trimmed for models; without a model they are the answer.
 FULL_OUTPUT_CHARS = 100_000
@@ -98,7 +100,7 @@ async def build_run(context: RunContext, submit: Submit, hooks: "HookRunner | No
     orchestrator = _build_orchestrator(context, tools, metered, client, names, model, unfinished, checkpoints, hooks)
     if context.settings.planning == "auto" and orchestrator.is_led(submit, unfinished):
         tools.executor.add_tool(PlanTool(orchestrator.delegation, tuple(context.options.task.agents)))
-        # Without tools, nothing can be handed out either.
+        # Without tools, the lead cannot delegate either.
         usable = (*usable, PLAN_TOOL) if usable else ()
     context.questions.set_wait_callbacks(started=orchestrator.scheduler.pause, ended=orchestrator.scheduler.resume)
     runner = RequestRunner(
@@ -129,7 +131,7 @@ async def build_run(context: RunContext, submit: Submit, hooks: "HookRunner | No
 
 
 def _add_skill_tool(context: RunContext, skills: "SkillSet", tools: ToolSetup) -> None:
-    """Offer the skills to the model; a plugin's tool of this name hides them."""
+    """Offer the skills to the model; a plugin's tool with this name overrides it."""
     from agent.skills.tool import SKILL_TOOL, SkillTool, stage_skill
 
     if not tools.executor.has_tool(SKILL_TOOL):
@@ -137,7 +139,7 @@ def _add_skill_tool(context: RunContext, skills: "SkillSet", tools: ToolSetup) -
 
 
 def _prepare_opening(context: RunContext) -> Callable[[], str]:
-    """Return what builds the opening; git is asked in the background from now on."""
+    """Return the function that builds the opening; git is queried in the background from now on."""
     settings, scope = context.settings, context.scope
     return prepare_opening(
         Surroundings(
@@ -149,7 +151,7 @@ def _prepare_opening(context: RunContext) -> Callable[[], str]:
             extra_dirs=scope.extra_dirs,
             read_dirs=scope.read_dirs,
             allow_net=settings.allow_net,
-            # In the mode yolo nothing is asked, and a host that nobody approved stays closed.
+            # In yolo mode nothing is asked, and hosts that were not approved stay blocked.
             can_ask=context.options.is_user_present and settings.approval_mode in _ASKING_MODES,
             is_planning=settings.approval_mode == "plan" or settings.read_only,
         )
@@ -157,7 +159,7 @@ def _prepare_opening(context: RunContext) -> Callable[[], str]:
 
 
 async def _load_unfinished(context: RunContext) -> UnfinishedRun | None:
-    """Read how far the run to resume had come."""
+    """Load the state of the run to resume."""
     resumes = context.options.resumes
     if resumes is None:
         return None
@@ -165,14 +167,14 @@ async def _load_unfinished(context: RunContext) -> UnfinishedRun | None:
 
     effects = {spec.name: spec.effect for spec in load_full_catalog(context.environ, context.settings).specs}
     unfinished = await asyncio.to_thread(unfinished_run, context.scope.folder.events, resumes, effects.get)
-    # What ended while this process waited for the session may have reported a call that must not simply be repeated.
+    # Another process may have resumed the run meanwhile and made a call that must not simply be repeated.
     if unfinished.has_ended and unfinished.run_id != resumes:
         raise ResumedMeanwhile(resumes, unfinished.run_id)
     return unfinished
 
 
 def _resumed_submit(unfinished: UnfinishedRun) -> Submit:
-    """Return the request of a run that is resumed; a given plan stays as it was given."""
+    """Return the request of a resumed run; a given plan is kept unchanged."""
     is_given = unfinished.is_plan_given and unfinished.is_plan_complete
     plan = Plan(steps=unfinished.plan, reason=RESUMED) if is_given else None
     return Submit(prompt=unfinished.request, plan=plan)
@@ -217,6 +219,10 @@ def _tool_environment(
         ),
         on_sandbox_error=lambda error: context.interrupt(error.exit_code, error.message, error.hint),
         memory=memory,
+        # As for the memory: a cassette must work on any machine.
+        scheduler=None
+        if context.options.record or context.options.replay
+        else open_scheduler(context.scope, context.environ, model),
         reviewer=reviewer,
         context_tokens=lambda: context.prices.context_size(model),
         shared_backend=context.options.shared_backend,
@@ -231,7 +237,7 @@ def _tool_environment(
 
 
 def _task_servers(context: RunContext) -> "tuple[McpServer, ...]":
-    """Return the MCP servers that the task brings along. Raises ConfigError."""
+    """Return the MCP servers of the task. Raises ConfigError."""
     config = context.options.task.mcp_config
     if not config:
         return ()
@@ -282,7 +288,7 @@ def _build_orchestrator(
             max_replans=settings.max_replans,
             replans_given_plans=context.replans_given_plans,
             require_verified=settings.require_verified,
-            resume_command=f"agent resume {scope.run_id}" if scope.is_persistent else None,
+            resume_command=_resume_command(context) if scope.is_persistent else None,
             mask=scope.redactor.redact,
         ),
         control=context.control,
@@ -292,6 +298,13 @@ def _build_orchestrator(
         permissions=tools.permissions,
     )
     return orchestrator
+
+
+def _resume_command(context: RunContext) -> str:
+    """Return how to resume the run; under a manifest only with it."""
+    given = context.options.manifest
+    command = ("agent", "resume", context.scope.run_id)
+    return shlex.join((*command, "--manifest", str(given.path)) if given else command)
 
 
 def _build_planner(
@@ -328,7 +341,7 @@ def _build_executor(
     hooks: "HookRunner | None",
     folders: StepFolders | None,
 ) -> "Executor":
-    """Build the executor of steps; its modules are imported while the planner's model thinks."""
+    """Build the executor of steps; its modules are imported while the planner waits for the model."""
     from agent.execution.step.agent_loop import AgentRunner, RunnerSettings
     from agent.execution.step.tool_calls import ToolCallRunner
     from agent.executor import Executor

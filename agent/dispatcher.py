@@ -1,4 +1,4 @@
-"""Which rights and limits a step runs with."""
+"""Permissions and limits of steps."""
 
 from dataclasses import replace
 
@@ -14,15 +14,15 @@ _MCP_PREFIX = "mcp__"
 
 
 class Dispatcher:
-    """Finds the profile of each step among the built-in ones and the user's; the profile of the run limits them all."""
+    """Finds the profile of each step among the built-in and the user's ones; the profile of the run limits them all."""
 
     def __init__(self, settings: Settings, tools: tuple[str, ...]) -> None:
         self._run_tools = settings.tools
         _check_known("the setting tools", settings.tools, tools)
-        # It works as long as the run: the limits of the run apply.
+        # The lead runs as long as the run, so the limits of the run apply.
         self._lead = ExecutorProfile(
             name=LEAD,
-            # Steps that the lead hands out have no more rights than the lead.
+            # Steps delegated by the lead have no more permissions than the lead.
             allowed_tools=(*settings.tools, PLAN_TOOL) if settings.tools else settings.tools,
             read_only=settings.read_only,
             timeout_ms=_NO_LIMIT_MS,
@@ -47,15 +47,13 @@ class Dispatcher:
             return self._lead
         profile = self._profiles.get(step.profile, self._profiles["default"])
         allowed = _narrow(profile.allowed_tools, self._run_tools)
-        return replace(
-            profile,
-            allowed_tools=_narrow(step.allowed_tools, allowed),
-            may_check=allowed is None or CHECK_TOOL in allowed,
-        )
+        tools, may_check = _narrow(step.allowed_tools, allowed), allowed is None or CHECK_TOOL in allowed
+        is_same = (tools, may_check) == (profile.allowed_tools, profile.may_check)
+        return profile if is_same else replace(profile, allowed_tools=tools, may_check=may_check)
 
 
 def _narrow(tools: tuple[str, ...] | None, limit: tuple[str, ...] | None) -> tuple[str, ...] | None:
-    """Return the tools within a limit; None is all of them."""
+    """Return the tools within a limit; None means all of them."""
     if tools is None or limit is None:
         return limit if tools is None else tools
     return tuple(tool for tool in tools if tool in limit)
@@ -63,7 +61,7 @@ def _narrow(tools: tuple[str, ...] | None, limit: tuple[str, ...] | None) -> tup
 
 def _check_known(where: str, named: tuple[str, ...] | None, tools: tuple[str, ...]) -> None:
     for tool in named or ():
-        # The tools of a server that has not been started yet are not known.
+        # The tools of a server that has not started yet are unknown.
         if tool not in tools and not tool.startswith(_MCP_PREFIX):
             problem = f"{where} names the unknown tool {tool!r}"
             raise ConfigError(problem + did_you_mean(tool, list(tools)), "`agent tools list` shows the tools")

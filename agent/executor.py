@@ -1,4 +1,4 @@
-"""Runs one step: deadline, attempts, checks; whatever happens, a response comes back."""
+"""Runs one step: deadline, attempts, checks; every end of a step is a response."""
 
 import asyncio
 import contextlib
@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 
 async def wait_ignoring_cancel(task: "asyncio.Future[T]") -> None:
-    """Wait until the task is done, whether it succeeded or not; re-raise a cancellation afterwards."""
+    """Wait until the task is done, successfully or not; re-raise a cancellation afterwards."""
     cancelled: asyncio.CancelledError | None = None
     while not task.done():
         try:
@@ -52,7 +52,7 @@ async def wait_ignoring_cancel(task: "asyncio.Future[T]") -> None:
 
 
 async def _publish_shielded(publishing: Coroutine[None, None, None], response: ExecutorResponse) -> None:
-    """Publish a response completely, even when interrupted meanwhile; raises StepCancelled and StepNotSaved."""
+    """Publish a response completely, even if interrupted meanwhile; raises StepCancelled and StepNotSaved."""
     task = asyncio.ensure_future(publishing)
     try:
         await wait_ignoring_cancel(task)
@@ -73,7 +73,7 @@ NO_INSTRUCTION = "The step has no instruction."
 
 @dataclass(slots=True, kw_only=True)
 class _StepRun:
-    """A step while it runs: the request and everything that came of it so far."""
+    """A running step: the request and its results so far."""
 
     step: PlanStep
     request: ExecutorRequest
@@ -87,13 +87,13 @@ class _StepRun:
 
     @property
     def attempt_ctx(self) -> ExecCtx:
-        return replace(self.ctx, attempt=self.attempts)
+        return self.ctx if self.ctx.attempt == self.attempts else replace(self.ctx, attempt=self.attempts)
 
     @property
     def check_ctx(self) -> ExecCtx:
-        """Return the context of the step's check, which may use its tool whatever the step itself may use."""
+        """Return the context of the step's check, which may use its tool regardless of the step's tools."""
         ctx = self.attempt_ctx
-        return replace(ctx, allowed_tools=(CHECK_TOOL,)) if self.profile.may_check else ctx
+        return replace(ctx, allowed_tools=(CHECK_TOOL,)) if self.step.verify and self.profile.may_check else ctx
 
     @property
     def limit_s(self) -> float:
@@ -164,7 +164,7 @@ class Executor:
             unfinished=unfinished,
         )
         try:
-            # Not awaited: whatever the step does that matters is on disk after this.
+            # Not awaited: later events of the step reach the disk after this one.
             started = StepStarted(title=step.title, cache="resumed" if unfinished else "miss")
             self._channel.emit(started, step_id=step.id, attempt=1)
             response = self._response(await self._run_guarded(work), work)
@@ -179,7 +179,7 @@ class Executor:
         return response
 
     async def _end_work(self, response: ExecutorResponse) -> ExecutorResponse:
-        """Record and merge what a step has changed; an interruption waits until both are done."""
+        """Record and merge the changes of a step; an interruption waits until both are done."""
         if self._end is None:
             return response
         ending = asyncio.ensure_future(self._end(response))
@@ -190,7 +190,7 @@ class Executor:
         self, step: PlanStep, response: ExecutorResponse, *, key: str | None = None
     ) -> ExecutorResponse:
         """Publish a step whose result is known without running it: cached under `key`, or refused beforehand."""
-        # The run that executed it has paid for it.
+        # Its cost is counted in the run that executed it.
         known = replace(response, task_id=step.id, usage=Usage())
 
         async def publish() -> None:
@@ -209,7 +209,7 @@ class Executor:
         return response
 
     async def _run_guarded(self, work: _StepRun) -> StepResult:
-        """Turn everything that can go wrong into a result."""
+        """Turn every failure into a result."""
         try:
             return await self._run_until_deadline(work)
         except LogWriteError:
@@ -228,7 +228,7 @@ class Executor:
             return _error_result(f"internal error: {error!r}", exit_codes.FAILED)
 
     async def _run_until_deadline(self, work: _StepRun) -> StepResult:
-        """Make attempts until done or out of time; the clock stops while the step waits for the user."""
+        """Run attempts until done or out of time; the clock stops while the step waits for the user."""
         working = asyncio.ensure_future(self._run_attempts(work))
         try:
             with self._control.track(work.step.id, working):
@@ -243,7 +243,7 @@ class Executor:
         finally:
             working.cancel()
             await wait_ignoring_cancel(working)
-            # Retrieved, so that asyncio does not log an exception that no longer matters.
+            # Retrieve the exception so asyncio does not log it.
             working.cancelled() or working.exception()
 
     async def _run_attempts(self, work: _StepRun) -> StepResult:
@@ -316,7 +316,7 @@ class Executor:
             evidence=tuple(f"{fact.tool} exit {fact.exit_code}" for fact in response.tool_calls),
             usage=response.usage,
             cost_usd=response.usage.cost_usd,
-            # The time that the user took to answer is not the step's.
+            # Time spent waiting for the user is not counted.
             elapsed_ms=max(0, int((time.monotonic() - started - self._waited_s(response.task_id)) * 1000)),
             key=key,
         )

@@ -1,4 +1,4 @@
-"""The MCP servers of a run: which are offered, where they run, and how they reach the user and the model."""
+"""The MCP servers of a run: their selection, their backends, and their connections to the user and the model."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -38,7 +38,7 @@ _PROJECT_MARKS = ("package.json", "pyproject.toml")
 
 
 class ModelSampler:
-    """Asks a model on behalf of a server; the user has approved exactly these messages."""
+    """Sends requests of a server to a model; the user has approved exactly these messages."""
 
     def __init__(self, client: MeteredModel, model: str) -> None:
         self._client = client
@@ -66,23 +66,23 @@ class ModelSampler:
 
 
 class ServerBackend:
-    """Where one server runs: a sandbox of its own, or this machine if the user chose that."""
+    """Backend of one server: a separate sandbox, or this machine if the user chose that."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
 
     @property
     def runner(self) -> CommandRunner:
-        """What starts the process."""
+        """The runner that starts the process."""
         return self._backend.runner
 
     async def close(self) -> None:
-        """End everything that runs in it."""
+        """Stop everything that runs in it."""
         await self._backend.close()
 
 
 def open_server_backend(server: McpServer, options: BackendOptions) -> ServerBackend:
-    """Return where a server runs; nothing is started yet. `options` are those of the run's own commands."""
+    """Return the backend of a server without starting it. `options` are those of the run's commands."""
     home = Path(options.environ.get("HOME") or "/")
     program = Path(server.argv[0])
     environ = dict(options.environ) if server.is_sandboxed else outside_of(options.workspace, options.environ)
@@ -95,7 +95,7 @@ def open_server_backend(server: McpServer, options: BackendOptions) -> ServerBac
         extra_dirs=(*options.extra_dirs, *(_folder(name, home) for name in server.add_dirs)),
         outputs=(*(_folder(name, home) for name in server.read_dirs), *_script_folders(server, home)),
         allow_net=server.allow_net,
-        # Not the folder of the run's own commands, which could use the hosts of this server through it.
+        # Not the folder of the run's commands, which could then reach the server's hosts.
         socket_dir=options.socket_dir.with_name(f"net-{server.name}"),
         on_sandbox_error=lambda error: None,
     )
@@ -107,11 +107,11 @@ def _folder(name: str, home: Path) -> Path:
 
 
 def _script_folders(server: McpServer, home: Path) -> Iterator[Path]:
-    """Yield the folders of scripts that are run by an interpreter: their projects, if they are in one."""
+    """Yield the folders of scripts that an interpreter runs: their projects, if they are in one."""
     for word in server.argv:
         path = Path(word)
         if path.is_absolute() and _PACKAGES in path.parts and path.exists():
-            # A program of npm loads packages from all over this folder, and its name is often a link into it.
+            # An npm program loads packages from this whole folder, and its name is often a link into it.
             yield Path(*path.parts[: path.parts.index(_PACKAGES) + 1])
     for word in server.argv[1:]:
         path = Path(word)
@@ -144,7 +144,7 @@ def add_mcp_tools(env: ToolEnvironment, executor: LocalToolExecutor, servers: Se
 
 
 def _kept_connections(env: ToolEnvironment) -> KeptConnections:
-    """Return the connections of the session if something outlives its runs, else new ones."""
+    """Return the connections of the session if they outlive its runs, else new ones."""
     shared = env.shared_backend
     if shared is None:
         return KeptConnections()
@@ -154,7 +154,7 @@ def _kept_connections(env: ToolEnvironment) -> KeptConnections:
 
 
 def mcp_host(env: ToolEnvironment, services: ToolServices, login: Login | None = None) -> McpHost:
-    """Return what servers get from a run."""
+    """Return the services that servers get from a run."""
     options = backend_options(env)
     if env.shared_backend is not None:
         options = env.shared_backend.report_to_current_run(options)
@@ -173,12 +173,12 @@ def mcp_host(env: ToolEnvironment, services: ToolServices, login: Login | None =
 
 
 def mcp_folder(data_dir: Path) -> Path:
-    """Return where listings, approvals and tokens are stored."""
+    """Return the folder of listings, approvals and tokens."""
     return data_dir / "mcp"
 
 
 def known_tools(environ: Mapping[str, str]) -> dict[str, tuple[McpServer, ToolSpec]]:
-    """Return the tools that the user's servers offered when they were last asked, by name; no server is started."""
+    """Return the tools that the user's servers offered last, by name; no server is started."""
     store = ListingStore(mcp_folder(data_path(environ)))
     listed = [(server, store.load(server)) for server in user_servers(environ).servers if server.offer != "never"]
     return {
@@ -190,7 +190,7 @@ def known_tools(environ: Mapping[str, str]) -> dict[str, tuple[McpServer, ToolSp
 
 
 def known_prompts(environ: Mapping[str, str]) -> list[tuple[McpServer, OfferedPrompt]]:
-    """Return the prompts that the user's servers offered when they were last asked."""
+    """Return the prompts that the user's servers offered last."""
     store = ListingStore(mcp_folder(data_path(environ)))
     listed = [(server, store.load(server)) for server in user_servers(environ).servers if server.offer != "never"]
     return [(server, prompt) for server, listing in listed if listing is not None for prompt in listing.prompts]
@@ -199,7 +199,7 @@ def known_prompts(environ: Mapping[str, str]) -> list[tuple[McpServer, OfferedPr
 async def fetch_prompt(
     server: McpServer, prompt: str, arguments: Mapping[str, str], environ: Mapping[str, str], folder: Path
 ) -> str:
-    """Start a server for one prompt and return its text; meanwhile it can ask nobody. Raises ToolError."""
+    """Start a server for one prompt and return its text; the server cannot ask the user. Raises ToolError."""
     data = data_path(environ)
     own = mcp_folder(data)
     options = BackendOptions(
@@ -224,7 +224,7 @@ async def fetch_prompt(
 
 
 class Nobody:
-    """An asker without a user."""
+    """An asker for runs without a user."""
 
     async def ask(self, question: Question, ctx: ExecCtx) -> str | None:
         """Return no answer."""

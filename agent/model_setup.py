@@ -1,4 +1,4 @@
-"""The model of a run: which one, and the client that all requests of the run go through."""
+"""The model of a run: its selection, and the client for all requests of the run."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -25,7 +25,7 @@ NO_REVIEWER = "approval mode review needs a reviewer model"
 
 
 async def choose_model(context: RunContext, submit: Submit) -> str:
-    """Return the configured model, the first of a plan whose tasks all name one, or one that runs on this machine."""
+    """Return the configured model, the first of a plan whose tasks all name one, or one served on this machine."""
     if context.settings.model or context.options.replay:
         return context.settings.model or "replay"
     named = [step.model for step in submit.plan.steps if step.type == "task"] if submit.plan else []
@@ -41,7 +41,7 @@ def build_router(context: RunContext, model: str, plugins: "OpenPlugins | None")
     scope, settings = context.scope, context.settings
 
     def warn_retry(fault: ModelFault, wait_s: float) -> None:
-        warn(f"{fault}; retrying in {wait_s:.1f} s")
+        warn(f"{str(fault).rstrip('.')}; retrying in {wait_s:.1f} s")
 
     def warn(message: str) -> None:
         scope.channel.emit(WarningRaised(message=message))

@@ -56,18 +56,18 @@ _PRELOAD_DELAY_S = 0.1
 # Shows a plan before its first step starts; may return another one.
 Review: TypeAlias = Callable[[Plan], Awaitable[Plan]]
 _CUT_OFF = "the planner was cut off, so that only the beginning of its plan is known"
-# Results joined in place of the model's answer are a success, unless the model did not want to give one.
+# Joined results in place of the model's answer are a success, unless the model refused to answer.
 _NO_SUCCESS = frozenset({"filtered", "cut_off"})
 PLAN_REST_MISSING = "the plan could not be completed: the reply contains no plan"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """A request, its context, the form its answer must have, and its plan if one is given.
+    """A request, its context, the required form of its answer, and its plan if one is given.
 
     `lineage` is the first run of the chain this one belongs to; without one no result is cached or reused. `history`
-    is the session's conversation up to this request, for the lead; a planner has none. `background` is what steps of
-    the lead must know of the earlier conversation's beginning.
+    is the session's conversation up to this request, for the lead; a planner has none. `background` is context from the
+    start of the conversation that delegated steps need.
     """
 
     request: str
@@ -85,7 +85,7 @@ class Task:
 class GraphSettings:
     """Limits and policies of a run; `resume_command` resumes it, `mask` hides secrets.
 
-    A given plan runs as it is unless `replans_given_plans`.
+    A given plan is executed unchanged unless `replans_given_plans`.
     """
 
     concurrency: int
@@ -157,11 +157,11 @@ class OrchestratorRunner:
         return self._plan_log.plan_id
 
     def is_declared_write(self, path: str) -> bool:
-        """Whether a step of the plan says that it writes a path; the whole folder says nothing about a file."""
+        """Whether a step of the plan declares that it writes a path; declaring the whole folder does not count."""
         return any(names_path(pattern, path) for step in self._plan_log.all_steps for pattern in step.writes)
 
     def is_led(self, submit: Submit, unfinished: UnfinishedRun | None = None) -> bool:
-        """Whether a lead works on a request, instead of a planner with steps and a composer."""
+        """Whether a lead works on a request, rather than a planner with steps and a composer."""
         if submit.plan or submit.plan_only or self._review:
             return False
         if unfinished and (unfinished.plan or unfinished.answer):
@@ -171,7 +171,7 @@ class OrchestratorRunner:
     async def run(self, task: Task, unfinished: UnfinishedRun | None = None) -> Outcome:
         """Plan, execute, compose; raises ModelFault or BudgetExhausted only if there is nothing to answer from.
 
-        When an `unfinished` run is resumed, its finished steps are reused and its started ones are continued.
+        When an `unfinished` run is resumed, its finished steps are reused and its started ones are resumed.
         """
         steps = self._step_runner(task, unfinished)
         running = asyncio.ensure_future(self.scheduler.run(steps))
@@ -180,7 +180,7 @@ class OrchestratorRunner:
         try:
             await asyncio.wait([planning, running], return_when=asyncio.FIRST_COMPLETED)
             if running.done():
-                # Before the plan is complete the graph can only end with an error: there is nothing left to plan for.
+                # Before the plan is complete the graph can only end with an error: further planning is pointless.
                 running.result()
             plan = await planning
             if not task.plan_only:
@@ -201,7 +201,7 @@ class OrchestratorRunner:
         return await self._build_outcome(task, plan, known)
 
     def early_outcome(self, exit_code: int, why: str) -> Outcome:
-        """Return the outcome of a run that was stopped: what is finished, and what is missing."""
+        """Return the outcome of a stopped run: its finished results and the missing steps."""
         state = self._state
         answer = partial_answer(
             state.results, state.unfinished, why, is_plan_complete=self._plan_log.completed.is_set()
@@ -259,7 +259,7 @@ class OrchestratorRunner:
         return plan
 
     def _lead_plan(self, task: Task, unfinished: UnfinishedRun | None) -> Plan:
-        """Return the plan of the lead, which works on the request, and the steps it had handed out before."""
+        """Return the plan of the lead, which works on the request, and the steps it had delegated before."""
         step = PlanStep(id=LEAD, title=short_title(task.request) or "Do the task", instruction=task.request)
         if self._permissions:
             self._permissions.check_led()
@@ -277,7 +277,7 @@ class OrchestratorRunner:
         )
 
     async def _make_plan(self, task: Task, unfinished: UnfinishedRun | None, steps: CachingStepRunner) -> Plan:
-        """Return the plan, its steps started; a given, resumed or reviewed plan starts when it is complete."""
+        """Return the plan with its steps started; a given, resumed or reviewed plan starts when it is complete."""
         if unfinished and not unfinished.plan and unfinished.answer:
             return Plan(steps=(), answer=unfinished.answer)
         plan = Plan(steps=unfinished.plan, reason=RESUMED) if unfinished and unfinished.plan else task.plan
@@ -308,7 +308,7 @@ class OrchestratorRunner:
             self._permissions.is_complete.set()
 
     async def _plan_missing_steps(self, task: Task, beginning: tuple[PlanStep, ...], steps: CachingStepRunner) -> None:
-        """Complete a plan that was cut off; its known steps run meanwhile."""
+        """Complete a plan that was interrupted; its known steps run meanwhile."""
         ordered = topological_order(beginning)
         found = [(step, response) for step in ordered if (response := steps.cached_result(step))]
         known = {step.id for step, _ in found}
@@ -335,7 +335,7 @@ class OrchestratorRunner:
         if exit_codes.BUDGET in {response.exit_code for response in effective}:
             return self.early_outcome(exit_codes.BUDGET, failure_reason(effective, exit_codes.BUDGET))
         if not any(is_success(response.status) for _, response in results):
-            # Failures are reported as errors: they must not pass for an answer.
+            # Failures are reported as errors: they must not look like an answer.
             outcome = self._outcomes.build("", plan)
         elif len(results) == 1:
             outcome = self._outcomes.build(join_results(results), plan)
@@ -353,7 +353,7 @@ class OrchestratorRunner:
         return outcome
 
     def _build_led_outcome(self, plan: Plan) -> Outcome:
-        """Return the outcome of the lead's answer; if it has none, that of the steps it handed out."""
+        """Return the outcome of the lead's answer; without one, that of the delegated steps."""
         state = self._state
         lead = state.response_of(LEAD)
         if lead and lead.exit_code == exit_codes.BUDGET:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from agent.execution.result.structured import OutputSchema
 from agent.memory.run_memory import RunMemory
 from agent.model.budget import BudgetExhausted
 from agent.model.faults import ModelFault
@@ -40,11 +40,14 @@ from agent.workspace.request_context import (
 from tooling.contract.image import Image
 from tooling.contract.json_codec import encode
 
+if TYPE_CHECKING:
+    from agent.execution.result.structured import OutputSchema
+
 _MEMORY_INTRO = "What is known of this user, as data; keep to what concerns the answer:"
 
 
 class RequestRunner:
-    """The orchestrator's surroundings: everything before the plan and after the answer."""
+    """Wraps the orchestrator: context before the plan, and memory after the answer."""
 
     def __init__(
         self,
@@ -53,7 +56,7 @@ class RequestRunner:
         orchestrator: OrchestratorRunner,
         client: MeteredModel,
         model: str,
-        output_schema: OutputSchema | None = None,
+        output_schema: "OutputSchema | None" = None,
         memory: RunMemory | None = None,
         has_notes: bool = False,
         instructions: str = "",
@@ -72,7 +75,7 @@ class RequestRunner:
         self._require_vision = require_vision
         self._effect_of = effect_of
         self._opening = opening
-        # Set once the answer is published; the memory may still be being updated.
+        # Set once the answer is published; the memory update may still be running.
         self.answered: Outcome | None = None
         self.has_published_request = False
 
@@ -90,10 +93,11 @@ class RequestRunner:
     async def _build_task(self, submit: Submit) -> Task:
         """Gather the context of a request; it is used exactly as logged, so that a resumed run sees the same."""
         if self._output_schema is None and submit.schema:
-            self._output_schema = OutputSchema(submit.schema)
+            self._output_schema = _read_schema(submit.schema)
         memory = await self._recall()
         schema_text = self._output_schema.constraints if self._output_schema else ""
-        images = await asyncio.to_thread(self._read_images, submit)
+        has_files = submit.images or submit.files
+        images = await asyncio.to_thread(self._read_images, submit) if has_files else ()
         is_led = self._orchestrator.is_led(submit)
         before = await asyncio.to_thread(self._conversation, submit) if is_led else ()
         known, context = await self._build_context(submit, memory, schema_text, images, before if is_led else None)
@@ -126,7 +130,7 @@ class RequestRunner:
         self.has_published_request = True
         await publish_request(self._scope.channel, unfinished.request, images=unfinished.images)
         if self._output_schema is None and unfinished.schema:
-            self._output_schema = OutputSchema(unfinished.schema)
+            self._output_schema = _read_schema(unfinished.schema)
         memory = await self._recall()
         said = "\n".join(message.content for message in unfinished.conversation if message.role == "user")
         return Task(
@@ -155,7 +159,7 @@ class RequestRunner:
 
     @property
     def _folders(self) -> tuple[Path, ...]:
-        """The folders in which commands can plant links."""
+        """The folders in which commands can create links."""
         return (self._scope.cwd, *self._scope.extra_dirs)
 
     async def _build_context(
@@ -166,7 +170,7 @@ class RequestRunner:
         images: tuple[Image, ...],
         before: Sequence[Message] | None,
     ) -> tuple[str, str]:
-        """Return all that is known of the place, and the context of a request that continues a conversation."""
+        """Return the description of the environment, and the context of a request that continues a conversation."""
         if submit.context is not None:
             return "", submit.context
         known, context = await asyncio.to_thread(self._gather_context, submit, memory, images, before)
@@ -203,11 +207,9 @@ class RequestRunner:
 
     async def _remember(self, outcome: Outcome) -> Outcome:
         """Update the memory; the answer is already published, and no failure here changes it."""
-        if self._memory is None or outcome.is_error:
+        if self._memory is None or outcome.is_error or not self._memory.has_work():
             return outcome
         updater = self._memory.build_updater(self._client, self._model)
-        if not updater.has_work():
-            return outcome
         self.answered = outcome
         try:
             await self._scope.channel.publish(MessageAdded(role="assistant", content=outcome.answer))
@@ -217,7 +219,7 @@ class RequestRunner:
             pass
         return self._with_usage(outcome)
 
-    async def _apply_schema(self, outcome: Outcome, schema: OutputSchema) -> Outcome:
+    async def _apply_schema(self, outcome: Outcome, schema: "OutputSchema") -> Outcome:
         try:
             data, answer, problem = await schema.coerce(outcome.answer, self._client, self._model)
         except (ModelFault, BudgetExhausted) as stop:
@@ -237,13 +239,19 @@ class RequestRunner:
 async def publish_request(
     channel: Channel, prompt: str, attached: Sequence[MessageAdded] = (), *, images: tuple[Image, ...] = ()
 ) -> None:
-    """Publish a request after everything attached to it: a log with the request then has all of it."""
+    """Publish a request after everything attached to it, so that a log with the request is complete."""
     for message in attached:
         channel.emit(message)
     published = channel.emit_durable(MessageAdded(role="user", content=prompt, images=images or None))
-    # The start of the run was held back, so that nobody hears of a run whose request could be lost.
+    # The start of the run was held back, so that no run is reported whose request could be lost.
     channel.release()
     await asyncio.shield(published)
+
+
+def _read_schema(text: str) -> "OutputSchema":
+    from agent.execution.result.structured import OutputSchema
+
+    return OutputSchema(text)
 
 
 def _constraints(schema_text: str, memory: str) -> str:

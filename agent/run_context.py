@@ -1,4 +1,4 @@
-"""What a run is built from: the user's choices, settings, session, budget and controls."""
+"""The inputs of a run: the user's options, settings, session, budget and controls."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import field
@@ -9,7 +9,6 @@ from agent.backends.shared import SharedBackend
 from agent.config.load import LoadedSettings
 from agent.config.settings import Settings
 from agent.execution.approvals import PendingQuestions
-from agent.execution.result.structured import OutputSchema
 from agent.execution.step.control import StepControl
 from agent.model.budget import Budget
 from agent.model.prices import PriceTable
@@ -22,6 +21,7 @@ from tooling.approvals.manifest import GivenManifest
 from tooling.contract.fast_dataclass import dataclass
 
 if TYPE_CHECKING:
+    from agent.execution.result.structured import OutputSchema
     from agent.hooks.hook import Hook
     from agent.plugins.load import PluginSet
     from agent.skills.find import SkillSet
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """What the user chose for this run beyond the settings; `resumes` names the run to resume.
+    """Options of one run in addition to the settings; `resumes` is the id of the run to resume.
 
-    A `shared_backend` keeps background commands and temporary files for the next run. `task` is what the run works on
-    and with; `hooks` are called besides those that are configured. With `is_strict` a folder with hooks that are not
-    trusted is an error. `trace_id` is the trace that the run belongs to, if it is part of one, and
-    `task_id` the task of the queue that it is for.
+    A `shared_backend` keeps background commands and temporary files for the next run. `task` is the task's
+    configuration; `hooks` are called in addition to the configured ones. With `is_strict` untrusted hooks are
+    an error. `trace_id` is the trace of the run, if it is part of one, and
+    `task_id` its task in the queue.
     """
 
     location: SessionLocation
@@ -56,13 +56,13 @@ class RunOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindlassConfig:
-    """How a program uses Windlass; `settings` are named as in the settings file and override it.
+    """Options of Windlass as a library; `settings` are named as in the settings file and override it.
 
     `cwd` is the folder to work in; without one the session gets an empty folder. `session_id` continues a session.
-    An `ephemeral` session is deleted at the end. `answers` says that the program answers approvals and questions;
+    An `ephemeral` session is deleted at the end. With `answers` the program answers approvals and questions;
     otherwise `on_approval` decides at once. `bare` ignores the user's settings file, memory and project notes. `task`
-    has what every request works with: a repository, inputs, instructions. `trace_id` is the trace that callbacks belong
-    to.
+    configures every request: a repository, inputs, instructions. `trace_id` is the trace of callbacks,
+    if any.
     """
 
     settings: Mapping[str, object] = field(default_factory=dict)
@@ -95,16 +95,16 @@ class RunContext:
     control: StepControl
     budget: Budget
     prices: PriceTable
-    output_schema: OutputSchema | None
+    output_schema: "OutputSchema | None"
     interrupt: Callable[[int, str, str], None]
     plugins: "PluginSet | None" = None
     skills: "SkillSet | None" = None
 
     @property
     def replans_given_plans(self) -> bool:
-        """Whether a plan from a file may be replanned: only if a flag asks for it."""
+        """Whether a plan from a file may be replanned; only a flag allows it."""
         return self.loaded.origins["replan"].layer == "flag" and self.settings.replan != "never"
 
     def needs_model(self, submit: Submit) -> bool:
-        """Whether a model may be asked: by the planner, by a task step, or to replan."""
+        """Whether a model may be needed: by the planner, by a task step, or to replan."""
         return submit.needs_model or (self.replans_given_plans and not submit.plan_only)

@@ -1,10 +1,11 @@
 """The scope of one run: its locked session, ids, folder and event channel, released when it is closed."""
 
+import asyncio
 import contextlib
 import os
 import traceback
 import uuid
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +18,6 @@ from agent.sessions.checkpoints.command_window import Workspace
 from agent.sessions.lock import LockTimeout, acquire_lock
 from agent.sessions.log.event_log import FileLog, last_seq
 from agent.sessions.store import SessionFolder, SessionStore, new_session_id
-from agent.sessions.views.session_summary import SessionRecord, active_runs, read_session, refresh_session
 from agent.vocabulary.errors import AgentError, InputError
 from tooling.contract.context import ExecCtx
 from tooling.contract.fast_dataclass import dataclass
@@ -26,6 +26,7 @@ from tooling.safety.secrets.redact import Redactor
 
 if TYPE_CHECKING:
     from agent.sessions.checkpoints.keeper import KeptCheckpoint
+    from agent.sessions.views.session_summary import RunRecord, SessionRecord
     from agent.workspace.worktrees import Worktree
     from tooling.files.temp_dir import TempDir
 
@@ -37,22 +38,22 @@ _USER = uuid.uuid5(uuid.NAMESPACE_URL, f"windlass:user:{os.getuid()}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionLocation:
-    """Where a run works and where its session is stored, as chosen by the user."""
+    """Working folder and session folder of a run, as chosen by the user."""
 
     data_dir: Path
     session_id: str | None = None
     is_ephemeral: bool = False
     cwd: Path | None = None
     extra_dirs: tuple[Path, ...] = ()
-    # Folders that tools and commands may only read, and variables of commands.
+    # Read-only folders of tools and commands, and variables of commands.
     read_dirs: tuple[Path, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
     # The folders of this program, and the user's home folders.
     own_dirs: tuple[Path, ...] = ()
     homes: tuple[Path, ...] = ()
-    # The git worktree of this run, if it has one of its own.
+    # The git worktree of this run, if any.
     worktree: "Worktree | None" = None
-    # Where the checkpoint is kept for the next run of this process.
+    # Stores the checkpoint for the next run of this process.
     kept_checkpoint: "KeptCheckpoint | None" = None
 
 
@@ -69,7 +70,7 @@ class RunScope:
         self.read_dirs = tuple(_existing_folder(path) for path in location.read_dirs)
         self._temp_dir = open_temp_dir() if location.is_ephemeral else None
         if location.is_ephemeral:
-            # It is read nevertheless: the memory is in it.
+            # Checked nevertheless: it contains the memory.
             check_data_folder(location.data_dir)
         store = SessionStore(self._temp_dir.path if self._temp_dir else location.data_dir)
         self.folder: SessionFolder = store.open(location.session_id or new_session_id(datetime.now(UTC)))
@@ -81,7 +82,7 @@ class RunScope:
         now = datetime.now(UTC)
         self.run_id = f"run-{now:%Y%m%d%H%M%S}-{uuid.uuid4().hex[:6]}"
         self.date = f"{now:%Y-%m-%d}"
-        # The trace that commands and callbacks belong to, if there is one (W3C Trace Context).
+        # The trace of commands and callbacks, if any (W3C Trace Context).
         self.traceparent = ""
         self._log = None if location.is_ephemeral else FileLog(self.folder.events)
         self.channel = Channel(
@@ -93,7 +94,7 @@ class RunScope:
         )
 
     def _record_lost_changes(self) -> None:
-        """Record what the commands of a killed run had changed, before this run is logged."""
+        """Record the changes by commands of a killed run, before this run is logged."""
         kept = self._location.kept_checkpoint
         if self.folder.checkpoint.exists() and not (kept and kept.holds(self.folder.checkpoint)):
             from agent.sessions.checkpoints.recovery import recover
@@ -117,12 +118,12 @@ class RunScope:
 
     @property
     def skill_folder(self) -> Path:
-        """Return where the files of skills are copied: into a workspace of the session, never into the user's own."""
+        """Return the folder for copies of skills: in a workspace of the session, never in the user's folder."""
         return self.cwd / ".skills" if self.uses_session_workspace else self.folder.outputs / "skills"
 
     @property
     def worktree(self) -> "Worktree | None":
-        """Return the git worktree of this run, if it has one of its own."""
+        """Return the git worktree of this run, if any."""
         return self._location.worktree
 
     @property
@@ -130,19 +131,26 @@ class RunScope:
         """Return whether the working folder is deleted at the end of the run."""
         return self.uses_session_workspace and not self.is_persistent
 
-    def session(self) -> SessionRecord:
+    def session(self) -> "SessionRecord":
         """Return the summary of the session so far."""
+        from agent.sessions.views.session_summary import read_session
+
         return read_session(self.folder)
 
     def earlier_exchanges(self) -> list[str]:
         """Return the latest requests of the session before this run, and their answers."""
-        runs = [run for run in active_runs(self.session().runs) if run.run_id != self.run_id][-_EARLIER_RUNS:]
+        runs = self._earlier_runs()[-_EARLIER_RUNS:]
         said = [(f"the user asked: {run.user}", f"the agent answered: {run.final}") for run in runs if run.final]
         return [text for exchange in said for text in exchange]
 
     def earlier_requests(self) -> list[str]:
         """Return all requests of the session before this run."""
-        return [run.user for run in active_runs(self.session().runs) if run.run_id != self.run_id]
+        return [run.user for run in self._earlier_runs()]
+
+    def _earlier_runs(self) -> "list[RunRecord]":
+        from agent.sessions.views.session_summary import active_runs
+
+        return [run for run in active_runs(self.session().runs) if run.run_id != self.run_id]
 
     def record_request(self, request: str) -> None:
         """Store the request in the lock, for processes that wait for this session."""
@@ -170,9 +178,9 @@ class RunScope:
         )
 
     def open_checkpoints(self, *hidden: Path) -> Checkpoints:
-        """Return what follows the commands of this run; nothing of an ephemeral run can be undone later.
+        """Return the checkpoints of this run's commands; changes of an ephemeral run cannot be undone later.
 
-        `hidden` are folders that commands do not see, besides the sessions.
+        `hidden` are folders that commands do not see, in addition to the sessions.
         """
         workspace = Workspace(
             cwd=self.cwd,
@@ -186,7 +194,7 @@ class RunScope:
         return Checkpoints(workspace, channel=self.channel, secrets=self.redactor, kept=kept)
 
     def save_traceback(self) -> str:
-        """Save the traceback of the exception being handled, and return a hint that says where it is."""
+        """Save the traceback of the current exception, and return a hint with its location."""
         if not self.is_persistent:
             return f"{BUG}; its traceback is saved when the run is not ephemeral"
         path = self.folder.root / "crash.txt"
@@ -197,14 +205,20 @@ class RunScope:
             return BUG
         return f"{BUG}; its traceback is in {path}"
 
-    async def close(self) -> str | None:
-        """Deliver pending events, refresh SESSION.json and release the lock; return a problem, if any."""
+    async def close(self, wait_closed: Callable[[], Awaitable[None]] | None = None) -> str | None:
+        """Deliver pending events, refresh SESSION.json and release the lock; return a problem, if any.
+
+        The lock is held until `wait_closed` returns, because the run uses the folder until then.
+        """
         await self.channel.close()
         problem: str | None = None
         try:
             if self._log:
                 self._log.close()
-                aside = refresh_session(self.folder)
+                from agent.sessions.views.session_summary import refresh_session
+
+                # In a thread: what is being closed goes on while it waits for the disk.
+                aside = await asyncio.to_thread(refresh_session, self.folder)
                 problem = (
                     f"SESSION.json was damaged and has been rebuilt; the damaged file is now {aside.name}"
                     if aside
@@ -212,6 +226,9 @@ class RunScope:
                 )
         except OSError as error:
             problem = f"SESSION.json was not written: {error.strerror}"
+        finally:
+            if wait_closed:
+                await wait_closed()
         self._lock.release()
         if self._temp_dir:
             self._temp_dir.remove()
@@ -227,7 +244,7 @@ def open_scope(
 ) -> RunScope:
     """Open the session of a run once it is free; raises AgentError if it cannot be stored.
 
-    Where others use the place, too, stricter rules apply to commands.
+    On a shared machine, stricter rules apply to commands.
     """
     try:
         return RunScope(location, secrets, lock_timeout or LockTimeout(), is_shared=is_shared)

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from agent.executor import Executor
 
 
-# What a step is told that works in a worktree of its own.
+# Instruction for a step that works in its own worktree.
 OWN_FOLDER = (
     "You work in a git worktree of your own, {folder}; use paths relative to it. Other steps do not see your changes "
     "until your step has ended: then they are merged."
@@ -54,26 +54,26 @@ OWN_FOLDER = (
 
 
 class StepFolders(Protocol):
-    """Decides where steps work."""
+    """Assigns folders to steps."""
 
     async def open(self, step: PlanStep) -> Path | None:
         """Return the folder of a step, or None if it works in the folder of the run. Raises AgentError."""
         ...
 
     async def close(self, response: ExecutorResponse) -> ExecutorResponse:
-        """Merge what a step has done; return its response, with a note if that was not possible."""
+        """Merge the changes of a step; return its response, with a note if that failed."""
         ...
 
 
 class StepObserver(Protocol):
-    """Looks at every step that ends: the replanner, or the lead that handed it out."""
+    """Observes every step that ends: the replanner, or the lead that delegated it."""
 
     async def after_step(self, step: PlanStep, response: ExecutorResponse) -> None:
         """Return when the dependents of the step may start."""
         ...
 
     def may_ask(self) -> bool:
-        """Count one more question to the user and tell whether it is within the limit."""
+        """Count one more question to the user and return whether it is within the limit."""
         ...
 
 
@@ -82,7 +82,7 @@ class StepSource:
     """The inputs that all steps of a run share.
 
     `lineage` is the first run of a chain of resumed runs; without one no result is cached. `unfinished` is the run that
-    is resumed. `mask` hides secrets: cache keys are computed from what the log holds. `background` is context that is
+    is resumed. `mask` hides secrets: cache keys are computed from logged text. `background` is context that is
     not part of the keys. `history` is the lead's conversation up to the request, `prefix_of` that of a forked step.
     """
 
@@ -100,7 +100,7 @@ class StepSource:
 
 
 class CachingStepRunner:
-    """Runs steps through the executor, records their responses, and lets the replanner look at each."""
+    """Runs steps through the executor, records their responses, and notifies the replanner."""
 
     def __init__(
         self,
@@ -141,7 +141,7 @@ class CachingStepRunner:
             response = await self._declined(step) or await self._respond(step)
             self._state.record(response)
             if self._source.may_replan:
-                # While the rest is replanned, the step waits and needs no slot.
+                # During replanning the step waits and needs no slot.
                 self._state.scheduler.pause(step.id)
                 await self._observer.after_step(step, response)
             return response
@@ -185,7 +185,7 @@ class CachingStepRunner:
         if not source.lineage or step.id == LEAD:
             # The lead's answer is in its conversation.
             return None
-        # A resumed run knows requests and steps only as they are logged, so secrets are not part of a key.
+        # A resumed run has requests and steps only in logged form, so secrets are not part of a key.
         shared = KeySource(
             lineage=source.lineage, model=source.model, request=source.mask(source.request), context=source.context
         )
@@ -199,7 +199,7 @@ class CachingStepRunner:
         source = self._source
         if found := self.cached_result(step):
             if self._folders:
-                # The run may have been killed before it was merged.
+                # The run may have been killed before the merge.
                 found = await self._folders.close(replace(found, task_id=step.id))
             return await self.executor.publish_result(step, found, key=self._keys[step.id])
         if source.unfinished and (known := source.unfinished.reported.get(step.id)):
@@ -210,7 +210,9 @@ class CachingStepRunner:
             return await self.executor.publish_result(step, masked_secret_response(step))
         self.has_executed = True
         profile = self._dispatcher.profile_of(step)
-        ctx = replace(self._ctx_of(step.id), allowed_tools=profile.allowed_tools, read_only=profile.read_only)
+        ctx = self._ctx_of(step.id)
+        if (ctx.allowed_tools, ctx.read_only) != (profile.allowed_tools, profile.read_only):
+            ctx = replace(ctx, allowed_tools=profile.allowed_tools, read_only=profile.read_only)
         try:
             folder = await self._folders.open(step) if self._folders else None
         except AgentError as error:
@@ -235,8 +237,7 @@ class CachingStepRunner:
         is_whole_task = step.instruction == source.request
         full_request = self._state.full_request(source.request)
         task = "" if is_whole_task else f"The whole request, for orientation only: {full_request}"
-        outputs_dir = self._ctx_of(step.id).outputs_dir
-        known = await dependency_excerpts(found, outputs_dir, source.mask) if found else ""
+        known = await dependency_excerpts(found, self._ctx_of(step.id).outputs_dir, source.mask) if found else ""
         forked = source.prefix_of(step.id)
         place = OWN_FOLDER.format(folder=folder) if folder else ""
         told = wrap_in_tag("instructions", profile.instructions) if profile.instructions else ""
@@ -247,7 +248,7 @@ class CachingStepRunner:
             context="\n\n".join(part for part in context if part),
             expected_outputs=step.expect or None,
             model=step.model or profile.model,
-            # The lead's conversation has them already.
+            # The lead's conversation already contains them.
             images=() if forked else source.images,
         )
         return replace(request, history=(*forked, forked_step_message(request))) if forked else request

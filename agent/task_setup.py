@@ -1,4 +1,4 @@
-"""What the configuration of a task changes about a run: its settings, profiles, variables, folders and secrets."""
+"""Applies the configuration of a task to a run: settings, profiles, variables, folders and secrets."""
 
 import shlex
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from tooling.contract.json_codec import did_you_mean
 from tooling.contract.lazy_pattern import lazy_pattern
 from tooling.safety.secrets.redact import MASK
 
-# The names that programs use for approval modes.
+# Aliases of approval modes.
 _APPROVAL_MODES: dict[str, ApprovalMode] = {
     "default": "ask",
     "acceptEdits": "auto-edit",
@@ -24,7 +24,7 @@ _APPROVAL_MODES: dict[str, ApprovalMode] = {
     "dontAsk": "never",
 }
 _NAME = lazy_pattern(r"[A-Za-z_][A-Za-z0-9_]*")
-# What decides which code programs load, or where the sandbox keeps its files. The judge knows more such names.
+# Variables that decide which code programs load, or where the sandbox stores its files. The judge knows further ones.
 _LOADS_CODE = lazy_pattern(
     r"(?:LD|DYLD|BASH|WINDLASS)_.*|PATH|HOME|TMPDIR|SHELL|IFS|PYTHONPATH|NODE_OPTIONS|RUBYOPT|CLASSPATH"
 )
@@ -34,7 +34,7 @@ _INHERITED = "inherit"
 
 
 def apply_task(settings: Settings, config: TaskConfig) -> Settings:
-    """Return the settings with what the configuration of a task says about them. Raises InputError."""
+    """Return the settings changed by the configuration of a task. Raises InputError."""
     if config.memory_enabled is not None:
         settings = replace(settings, memory=config.memory_enabled)
     if config.permission_mode:
@@ -46,7 +46,7 @@ def apply_task(settings: Settings, config: TaskConfig) -> Settings:
 
 
 def apply_mounts(location: SessionLocation, config: TaskConfig) -> SessionLocation:
-    """Return where a run works, with the folders and variables of its task. Raises InputError."""
+    """Return the location of a run with the folders and variables of its task. Raises InputError."""
     if not (config.local_mounts or config.env_overrides):
         return location
     mounts = config.mounts
@@ -60,7 +60,7 @@ def apply_mounts(location: SessionLocation, config: TaskConfig) -> SessionLocati
 
 
 def task_secrets(config: TaskConfig) -> tuple[str, ...]:
-    """Return what must not be shown: credentials in the URL of the repository, and values of variables."""
+    """Return the texts to mask: credentials in the URL of the repository, and values of variables."""
     values = tuple(
         value
         for name, value in config.env_overrides.items()
@@ -74,7 +74,7 @@ def task_secrets(config: TaskConfig) -> tuple[str, ...]:
 
 
 def without_credentials(config: TaskConfig) -> TaskConfig:
-    """Return the configuration as others may see it."""
+    """Return the configuration without credentials."""
     config = replace(config, env_overrides=dict.fromkeys(config.env_overrides, MASK))
     if "@" not in config.repo_url:
         return config
@@ -84,7 +84,7 @@ def without_credentials(config: TaskConfig) -> TaskConfig:
 
 
 def describe_agents(config: TaskConfig) -> str:
-    """Return what the model is told about the agents of a task, one line each."""
+    """Return the description of a task's agents for the model, one line each."""
     lines = [f"{name}: {agent.description.strip()}" for name, agent in config.named_agents.items()]
     return "\n".join(("A step of a plan can have one of these as its profile:", *lines)) if lines else ""
 
@@ -107,7 +107,7 @@ def _profile(agent: AgentConfig) -> ProfileSettings:
 
 
 def _check_variables(variables: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the variables of a task's commands; a name that lets programs load other code is refused."""
+    """Return the variables of a task's commands; names that make programs load other code are refused."""
     for name, value in variables.items():
         if not _NAME.fullmatch(name) or "\0" in value:
             raise InputError(f"env_overrides: {name!r} cannot be a variable")

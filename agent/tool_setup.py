@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +25,6 @@ from agent.planning.estimate import total_usd
 from agent.protocol.events import NetworkAttempted, RuleSaved, WarningRaised
 from agent.run_scope import RunScope
 from agent.sessions.checkpoints.checkpoints import Checkpoints
-from agent.sessions.views.task_list import read_tasks
 from agent.version import VERSION
 from agent.vocabulary.errors import AgentError, ConfigError, SandboxError
 from agent.vocabulary.plan import PlanStep
@@ -32,9 +32,12 @@ from agent.vocabulary.unfinished import UnfinishedRun
 from tooling.approvals.manifest import GivenManifest, Manifest
 from tooling.approvals.policy import PolicyApprover
 from tooling.contract.action import Adjustment, Reviewer, Scope
+from tooling.contract.context import ExecCtx
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.interceptor import Interceptor
 from tooling.contract.memory import Memory
+from tooling.contract.result import TaskItem
+from tooling.contract.scheduler import TaskScheduler
 from tooling.contract.tool import schema_name
 from tooling.jobs import BackgroundJobs
 from tooling.output import output_chars_for
@@ -49,7 +52,7 @@ if TYPE_CHECKING:
     from agent.step_runner import StepFolders
     from tooling.mcp.servers import McpServer
 
-# The limit of the cost in the manifest of a plan, as a multiple of the estimate.
+# Cost limit in the manifest of a plan, as a multiple of the estimate.
 _COST_ROOM = 2
 
 
@@ -61,8 +64,8 @@ class ToolEnvironment:
     `on_sandbox_error` if the sandbox does not work. Without `is_checked` commands are neither judged nor approved.
     `context_tokens` returns the context size of the run's model, if known: more of an output is shown to a model with
     a larger window. `shared_backend` outlives the run. `resumes` is the run that this one resumes. `mcp_servers` are
-    offered besides those of the user, which `requests`, those of the session so far, may name; `client` and `model`
-    are for servers that ask the model.
+    offered in addition to the user's, which `requests`, those of the session so far, may name; `client` and `model`
+    are for servers that send requests to the model.
     """
 
     settings: Settings
@@ -75,6 +78,7 @@ class ToolEnvironment:
     on_sandbox_error: Callable[[SandboxError], None]
     is_checked: bool = True
     memory: Memory | None = None
+    scheduler: TaskScheduler | None = None
     reviewer: Reviewer | None = None
     context_tokens: Callable[[], int | None] = lambda: None
     shared_backend: SharedBackend | None = None
@@ -104,11 +108,27 @@ class ToolSetup:
     plugins: "OpenPlugins | None" = None
 
     async def close(self) -> None:
-        """Stop everything that calls left running."""
+        """Stop background work of calls."""
         await self.executor.close()
         if self.plugins:
             await self.plugins.close()
         await self.backend.close()
+
+
+def _saved_tasks(env: ToolEnvironment, ctx: ExecCtx) -> tuple[TaskItem, ...]:
+    """Return the list of tasks that a step had written before its run was interrupted."""
+    from agent.sessions.views.task_list import read_tasks
+
+    return read_tasks(env.scope.folder.events, ctx.step_id, env.resumes)
+
+
+def open_scheduler(scope: RunScope, environ: Mapping[str, str], model: str) -> TaskScheduler | None:
+    """Return the scheduler of later tasks, for users of the task queue."""
+    if not (scope.data_dir / "queue").is_dir():
+        return None
+    from agent.service.run_scheduler import QueueScheduler
+
+    return QueueScheduler(environ, scope.folder.id, model, keeps_folder=not scope.deletes_files)
 
 
 def build_tools(env: ToolEnvironment, interceptors: Sequence[Interceptor] = ()) -> ToolSetup:
@@ -146,8 +166,9 @@ def build_tools(env: ToolEnvironment, interceptors: Sequence[Interceptor] = ()) 
             on_attempt=lambda attempt: _emit_attempt(env, attempt),
         ),
         plugin_tools=env.plugins.tools if env.plugins else (),
-        saved_tasks=lambda ctx: read_tasks(env.scope.folder.events, ctx.step_id, env.resumes),
+        saved_tasks=partial(_saved_tasks, env),
         memory=env.memory,
+        scheduler=env.scheduler,
         jobs=jobs,
         hooks=interceptors,
         interceptors=(effects,),
@@ -173,7 +194,7 @@ def build_tools(env: ToolEnvironment, interceptors: Sequence[Interceptor] = ()) 
 
 
 def limit_settings(loaded: LoadedSettings, given: GivenManifest | None) -> Settings:
-    """Return the settings of a run under a manifest: no host, no cost beyond it, and no silent denials."""
+    """Return the settings of a run under a manifest: no host or cost beyond it, and no silent denials."""
     settings = loaded.settings
     if given is None:
         return settings
@@ -188,7 +209,7 @@ def limit_settings(loaded: LoadedSettings, given: GivenManifest | None) -> Setti
 
 
 def plan_manifest(permissions: PlanPermissions, settings: Settings, model: str, steps: Sequence[PlanStep]) -> Manifest:
-    """Return the manifest of a plan: what its steps need, the keys, and a limit of the cost with room for retries."""
+    """Return the manifest of a plan: the needs of its steps, the keys, and a cost limit with a margin for retries."""
     estimate = total_usd(steps)
     limit = ceil(estimate * _COST_ROOM * 100) / 100 if estimate else None
     secrets = secret_names(settings, model if any(step.type == "task" for step in steps) else "", steps)
@@ -200,7 +221,7 @@ def plan_manifest(permissions: PlanPermissions, settings: Settings, model: str, 
 
 
 def _add_mcp_tools(env: ToolEnvironment, executor: LocalToolExecutor) -> Sequence[str]:
-    """Add the tools of the offered MCP servers, and return the warnings; a user without any does not wait for it."""
+    """Add the tools of the offered MCP servers, and return the warnings; without servers nothing is imported."""
     has_own = env.settings.mcp != "never" and (config_dir(env.environ) / "mcp.json").exists()
     if not env.mcp_servers and not has_own:
         return ()
@@ -221,7 +242,7 @@ def open_step_folders(
     dispatcher: Dispatcher,
     checkpoints: Checkpoints | None,
 ) -> "StepFolders | None":
-    """Return the worktrees of steps, if the run has one of its own."""
+    """Return the worktrees of steps, if the run has its own."""
     if scope.worktree is None:
         return None
     from agent.workspace.step_worktrees import StepWorktrees
@@ -278,17 +299,17 @@ def _host_rules(settings: Settings) -> Sequence[Adjustment]:
 
 
 def _open_backend(env: ToolEnvironment) -> tuple[Backend, BackgroundJobs | None]:
-    """Return the backend, and the background commands that it has kept from earlier runs."""
+    """Return the backend, and the background commands that it kept from earlier runs."""
     if env.shared_backend is not None:
         return env.shared_backend.open(env.settings.backend, backend_options(env), env.secrets)
     return build_backend(env.settings.backend, backend_options(env)), None
 
 
 def backend_options(env: ToolEnvironment) -> BackendOptions:
-    """Return what the commands of a run may access."""
+    """Return the access rights of a run's commands."""
     scope, worktree = env.scope, env.scope.worktree
     if worktree:
-        # It is shown to commands from the start; the worktrees of steps are created in it later.
+        # Visible to commands from the start; the worktrees of steps are created in it later.
         worktree.steps_dir.mkdir(mode=0o700, exist_ok=True)
     return BackendOptions(
         sandbox_type=env.settings.sandbox_type,
@@ -316,7 +337,7 @@ def _policy(env: ToolEnvironment, on_missing: Callable[[Manifest], None]) -> Pol
         on_approval=settings.on_approval,
         user=env.questions if env.is_user_present else None,
         reviewer=env.reviewer,
-        # What is done in a worktree is approved when it is merged.
+        # Changes in a worktree are approved when they are merged.
         asks_for_edits=not (env.scope.uses_session_workspace or env.scope.worktree),
         limits_network=settings.backend != "host",
         only_reads=_only_reads,
@@ -345,6 +366,6 @@ def _save_rules(env: ToolEnvironment, scope: Scope, rules: tuple[str, ...]) -> N
 
 
 def _emit_attempt(env: ToolEnvironment, attempt: NetworkAttempt) -> "asyncio.Future[None]":
-    """Log a connection; what goes over one that is allowed waits until that is on disk."""
+    """Log a connection; data over an allowed one waits until that is on disk."""
     tried = NetworkAttempted(host=attempt.host, port=attempt.port, allowed=attempt.allowed, reason=attempt.reason)
     return env.scope.channel.emit_durable(tried)

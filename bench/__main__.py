@@ -8,18 +8,14 @@ from pathlib import Path
 
 from bench import (
     checkpoint,
-    containers,
     hooks,
     judge,
     large,
     memory,
     pages,
-    pool,
-    prompt,
     queue,
     resume,
     sandbox,
-    screen,
     server,
     sessions,
     table,
@@ -29,7 +25,9 @@ from bench import (
 from bench.graphs import graph, random_graphs, scheduler
 from bench.measure import Bench, BenchResult
 from bench.program import BenchError
+from bench.service import containers, pool
 from bench.start import commands, first_request, first_word
+from bench.terminal import prompt, screen
 
 ROOT = Path(__file__).resolve().parents[1]
 BENCHES = (

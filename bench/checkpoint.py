@@ -1,4 +1,4 @@
-"""Measure the checkpoint of a project with 5,000 files: saving it once, and looking around each command."""
+"""Measure the checkpoint of a project with 5,000 files: the initial save, and the scans around each command."""
 
 import tempfile
 import time
@@ -15,7 +15,7 @@ LOOKS = 40
 
 
 def checkpoint() -> list[BenchResult]:
-    """Measure processor time for saving, which happens while the model thinks, and the time that a command waits."""
+    """Measure CPU time of the initial save, which happens while the model responds, and the delay of a command."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         workspace = Workspace(cwd=root / "ws", folder=root / "checkpoint", blobs=root / "blobs", run_id="run")

@@ -1,4 +1,4 @@
-"""Measure what hooks add to a tool call: nothing if none is configured, little if one is asked."""
+"""Measure the overhead of hooks on a tool call: none if no hook is configured, little with one."""
 
 import asyncio
 import time
@@ -23,7 +23,7 @@ ROUNDS = 20
 
 
 def hooks() -> list[BenchResult]:
-    """Measure a call that reads, without hooks, with an empty list of hooks, and with a guard that lets it pass."""
+    """Measure a read call without hooks, with an empty list of hooks, and with a guard that passes it."""
     bare, empty, guarded = sample_interleaved(
         ROUNDS,
         lambda: _seconds_per_call(()),

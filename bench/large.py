@@ -1,4 +1,4 @@
-"""Measure what must stay in proportion to its size: long logs, huge outputs, many files and long chains of steps."""
+"""Measure operations that must scale linearly: long logs, huge outputs, many files and long chains of steps."""
 
 import json
 import tempfile
@@ -48,7 +48,7 @@ def large_logs() -> list[BenchResult]:
 
 
 def large_outputs() -> list[BenchResult]:
-    """Measure `runs why` on an output of 200 MB against reading it, and what it keeps in memory."""
+    """Measure time and memory of `runs why` on an output of 200 MB against reading it."""
     with tempfile.TemporaryDirectory() as name:
         path = Path(name, "output.txt")
         with path.open("wb") as file:

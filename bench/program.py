@@ -1,4 +1,4 @@
-"""Start the measured programs as a user does, with their own home, and time them on one clock."""
+"""Start the measured programs as a user does, each with its own home, and time them on one clock."""
 
 import resource
 import subprocess
@@ -19,6 +19,7 @@ _BASELINES = Path(__file__).parent / "baselines"
 BARE_CLIENTS = {"httpx": str(_BASELINES / "bare_client.py"), "stdlib": str(_BASELINES / "bare_stdlib.py")}
 BARE_GRAPH = str(_BASELINES / "bare_graph.py")
 BARE_LOOP = str(_BASELINES / "bare_loop.py")
+BARE_STEPS = str(_BASELINES / "bare_steps.py")
 BARE_PROMPT = str(_BASELINES / "bare_prompt.py")
 _TIMEOUT_S = 120.0
 
@@ -53,7 +54,7 @@ class ProcessRun:
 
 
 class Home:
-    """A temporary home of a user without keys or settings; `planning` is for benches whose provider plays a planner."""
+    """A temporary home without keys or settings; `planning` is for benches whose provider acts as a planner."""
 
     def __init__(self, folder: Path, provider: ThreadedProvider | None = None, *, planning: str = "auto") -> None:
         self.folder = folder
@@ -110,6 +111,10 @@ class Home:
     def bare_graph(self, body: Path, graph: Path) -> ProcessRun:
         """Run the bare script that sends a recorded body for every step of a graph."""
         return self.run([PYTHON, BARE_GRAPH, self._address, str(body), str(graph)])
+
+    def bare_steps(self, body: Path, count: int) -> ProcessRun:
+        """Run the bare script that sends a recorded body for `count` steps at once."""
+        return self.run([PYTHON, BARE_STEPS, self._address, str(body), str(count)])
 
     @property
     def _address(self) -> str:

@@ -1,4 +1,4 @@
-"""Measure the task queue: creating, starting, draining and listing tasks, and a worker that has nothing to do."""
+"""Measure the task queue: creating, starting, draining and listing tasks, and an idle worker."""
 
 import asyncio
 import os
@@ -46,7 +46,7 @@ def create() -> list[BenchResult]:
 
 
 def start() -> list[BenchResult]:
-    """Measure the time from creating a task to its start by an idle worker, and what that worker costs."""
+    """Measure the time from creating a task to its start by an idle worker, and the cost of that worker."""
     with tempfile.TemporaryDirectory() as name:
         home, data = Home(Path(name)), Path(name) / "data"
         data.mkdir(mode=0o700)
@@ -88,7 +88,7 @@ def _cpu_seconds(pid: int) -> float:
 
 
 def drain() -> list[BenchResult]:
-    """Measure how long our worker takes for empty tasks, against plain DBOS with the same number at a time."""
+    """Measure how long our worker takes for empty tasks, against plain DBOS with the same concurrency."""
     ours, plain = sample_interleaved(
         3, lambda: _drain("tests.bench.drain_ours"), lambda: _drain("tests.bench.drain_dbos")
     )
@@ -106,7 +106,7 @@ def _drain(module: str) -> float:
 
 
 def listing() -> list[BenchResult]:
-    """Measure `agent task list` with very many ended tasks against the same with a few."""
+    """Measure `agent task list` with very many ended tasks against a few."""
     with tempfile.TemporaryDirectory() as few, tempfile.TemporaryDirectory() as many:
         homes = [Home(Path(few)), Home(Path(many))]
         for home, count in zip(homes, (FEW, MANY), strict=True):

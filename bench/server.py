@@ -1,4 +1,4 @@
-"""Load on `agent serve`: many clients on the event stream of a live run, and a steady rate of requests beside them."""
+"""Load on `agent serve`: many clients on the event stream of a live run, and a steady rate of other requests."""
 
 import asyncio
 import multiprocessing
@@ -12,25 +12,34 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median, quantiles
 
 from agent.protocol.events import RunCompleted, RunStarted, WarningRaised
+from agent.service.dbos_engine.engine import DbosEngine
+from agent.service.dbos_engine.records import STARTED
+from agent.service.task import TaskRequest
 from agent.sessions.store import SessionStore
 from bench.measure import BenchResult
 from bench.program import BenchError
 from tests.agent.api.served import WrittenRun
+from tooling.contract.json_codec import encode
 
 CLIENTS, RATE, SECONDS = 200, 50, 60
 EVENTS_PER_S = 10
+TASK = "bench"
 _TOKEN = "token-of-the-benchmark-only"
 _ADDRESS = re.compile(r"listening on http://([\d.]+):(\d+)")
 _TEXT = "x" * 300
+_STARTED = RunStarted(
+    model="m", planner_model="m", cwd="/", workspace="/", backend="host", approval_mode="ask", tools=(), task_id=TASK
+)
 
 
 @dataclass
 class Load:
-    """What was seen: times of requests, errors, and the events that each stream got."""
+    """Measurements: times of requests, errors, and the events received by each stream."""
 
     times: list[float] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
@@ -40,13 +49,14 @@ class Load:
 
     @property
     def missing(self) -> int:
-        """Events that some client did not get, or got twice."""
+        """Number of events that a client missed or received twice."""
         return sum(abs(self.written - count) for count in self.events)
 
 
 def server() -> list[BenchResult]:
     """Measure a minute of load."""
-    load = measure(CLIENTS, RATE, SECONDS)
+    with _before_others():
+        load = measure(CLIENTS, RATE, SECONDS)
     if not load.times:
         raise BenchError(f"no request was answered: {load.errors[:3]}")
     p50, p99 = median(load.times), quantiles(load.times, n=100)[98]
@@ -73,16 +83,27 @@ def server() -> list[BenchResult]:
     ]
 
 
+@contextmanager
+def _before_others() -> Iterator[None]:
+    """Raise the priority of server and clients if allowed, so that other processes do not affect the tail latency."""
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+    except (OSError, AttributeError):
+        yield
+        return
+    try:
+        yield
+    finally:
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+
+
 def measure(clients: int, rate: int, seconds: float) -> Load:
-    """Run a server in a process of its own under load."""
+    """Run a server in a separate process under load."""
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "data"
         data.mkdir(mode=0o700)
         run = WrittenRun(SessionStore(data), "s1", "run-1")
-        started = RunStarted(
-            model="m", planner_model="m", cwd="/", workspace="/", backend="host", approval_mode="ask", tools=()
-        )
-        run.write(started)
+        run.write(_STARTED)
         with run.running(), _served(data) as (process, host, port):
             return asyncio.run(_load(run, process, (host, port), clients, rate, seconds))
 
@@ -121,17 +142,13 @@ async def _load(
     seconds: float,
 ) -> Load:
     load = Load(written=1)
-    body = b'{"prompt": "work"}'
-    created = await _request(address, "POST", "/api/v1/tasks", body)
-    found = re.search(rb'"task_id": "([^"]+)"', created)
-    if not found:
-        raise BenchError(f"no task was created: {created[:300]!r}")
-    path = f"/api/v1/tasks/{found[1].decode()}"
-    # Reading the streams is work, too: in this process it would delay the requests that are timed.
+    await _create_running_task(run.folder.root.parents[1])
+    path = f"/api/v1/tasks/{TASK}"
+    # Reading the streams takes CPU time: in this process it would delay the timed requests.
     pool = ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"))
     mark = run.folder.root / "all-clients-are-there"
     streams = asyncio.get_running_loop().run_in_executor(pool, follow_all, address, clients, mark)
-    while not mark.exists() and not streams.done():  # noqa: ASYNC110 (another process makes the file)
+    while not mark.exists() and not streams.done():  # noqa: ASYNC110 (another process creates the file)
         await asyncio.sleep(0.05)
     end = time.monotonic() + seconds
     await asyncio.gather(
@@ -147,8 +164,16 @@ async def _load(
     return load
 
 
+async def _create_running_task(data: Path) -> None:
+    """Put a task into the queue that looks as if the run was its own, so that showing it needs the log."""
+    engine = DbosEngine(data)
+    await engine.tasks.submit(TaskRequest(prompt="work", session_id="s1"), TASK)
+    await engine.tasks.call(engine.tasks.note, TASK, {STARTED: encode(datetime.now(UTC))})
+    await engine.close()
+
+
 def follow_all(address: tuple[str, int], clients: int, mark: Path) -> tuple[list[int], list[str]]:
-    """Follow the run with many clients, in a process of their own; the file `mark` says that all have begun."""
+    """Follow the run with many clients in a separate process; the file `mark` signals that all have started."""
 
     async def follow() -> tuple[list[int], list[str]]:
         load, arrived = Load(), asyncio.Semaphore(0)
@@ -192,7 +217,7 @@ async def _ask(address: tuple[str, int], path: str, load: Load, end: float, rate
         while due < end:
             await asyncio.sleep(max(0.0, due - time.monotonic()))
             started = time.perf_counter()
-            writer.write(_head(address, "GET", path))
+            writer.write(_head(address, path))
             head = await reader.readuntil(b"\r\n\r\n")
             length = re.search(rb"content-length: (\d+)", head.lower())
             await reader.readexactly(int(length[1]) if length else 0)
@@ -207,11 +232,11 @@ async def _ask(address: tuple[str, int], path: str, load: Load, end: float, rate
 
 
 async def _follow(address: tuple[str, int], load: Load, arrived: asyncio.Semaphore) -> None:
-    """Read a stream to its end, and count its events; `arrived` counts who has the first."""
+    """Read a stream to its end, and count its events; `arrived` counts the clients with a first event."""
     count = 0
     try:
         reader, writer = await asyncio.open_connection(*address)
-        writer.write(_head(address, "GET", "/api/v1/runs/run-1/events"))
+        writer.write(_head(address, "/api/v1/runs/run-1/events"))
         while line := await reader.readline():
             count += line.startswith(b"id: ")
             if line == b"id: 1\n":
@@ -227,16 +252,7 @@ async def _follow(address: tuple[str, int], load: Load, arrived: asyncio.Semapho
     load.events.append(count)
 
 
-async def _request(address: tuple[str, int], method: str, path: str, body: bytes) -> bytes:
-    reader, writer = await asyncio.open_connection(*address)
-    writer.write(_head(address, method, path, f"Content-Length: {len(body)}\r\nConnection: close\r\n") + body)
-    reply = await reader.read()
-    writer.close()
-    return reply
-
-
-def _head(address: tuple[str, int], method: str, path: str, more: str = "") -> bytes:
+def _head(address: tuple[str, int], path: str) -> bytes:
     return (
-        f"{method} {path} HTTP/1.1\r\nHost: {address[0]}:{address[1]}\r\nAuthorization: Bearer {_TOKEN}\r\n"
-        f"Content-Type: application/json\r\n{more}\r\n"
+        f"GET {path} HTTP/1.1\r\nHost: {address[0]}:{address[1]}\r\nAuthorization: Bearer {_TOKEN}\r\n\r\n"
     ).encode()

@@ -27,7 +27,7 @@ def render_markdown(figures: Sequence[BenchResult]) -> str:
 
 
 def update_document(path: Path, rendered: str, *, program: str) -> None:
-    """Replace the table that a program writes into a document, or append it."""
+    """Replace the table of a program in a document, or append it."""
     mark = f"<!-- table: written by `{program} --markdown FILE` -->\n"
     text = path.read_text() if path.exists() else ""
     before, begin, rest = text.partition(mark)

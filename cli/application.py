@@ -17,7 +17,7 @@ RUN = "run"
 # Called by the completion scripts: `agent __complete bash …`.
 COMPLETE = "__complete"
 _HELP = (["--help"], ["-h"])
-# What typer assumes where there is no terminal.
+# Width that typer assumes without a terminal.
 _DEFAULT_COLUMNS = 80
 
 
@@ -60,7 +60,7 @@ def _run_command(line: CommandLine, typed: list[str]) -> int:
 
 
 def _columns() -> int:
-    """Return the width of the terminal as `shutil.get_terminal_size` does, which takes longer to load."""
+    """Return the width of the terminal like `shutil.get_terminal_size`, which takes longer to import."""
     given = os_environ().get("COLUMNS", "")
     if given.isdecimal() and int(given):
         return int(given)
@@ -78,7 +78,7 @@ def _parse_run(line: CommandLine) -> dict[str, object] | None:
 
 
 def _preload(line: CommandLine) -> None:
-    """Import what does the work of the command."""
+    """Import the modules that do the work of the command."""
     for entry in COMMANDS:
         if entry.name == line.command and entry.preload:
             importlib.import_module(entry.preload)
@@ -101,7 +101,7 @@ def show_error(error: AgentError) -> None:
         text = translate(f"error: {error.message}" + (f"\nhint: {error.hint}" if error.hint else ""))
         print(_wrap_for_terminal(text), file=sys.stderr)
     except OSError:
-        # stderr is gone; the exit code still reports the error.
+        # stderr is closed; the exit code still reports the error.
         pass
 
 

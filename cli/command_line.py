@@ -1,4 +1,4 @@
-"""Reads a command line up to its command: help, typos, a request for the prompt, values that are empty."""
+"""Parses a command line up to its command: help, typos, a request for the prompt, empty values."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -16,6 +16,23 @@ _HELP_FLAGS = ("-h", "--help")
 _OPTIONAL_VALUES = ("--worktree", "--rehearse")
 # The same, unless the word after it is the name of such a file.
 _OPTIONAL_FILE, _FILE_SUFFIXES = "--manifest", (".toml", ".json")
+# Commands that users of other agents try.
+_PROMPT_COMMANDS = ("init", "review", "compact", "clear", "cost", "context", "redo", "rewind", "model")
+_KEY_HINT = "set an API key such as OPENAI_API_KEY, or save one: agent config set keys.openai -"
+_OTHER_COMMANDS = {
+    "login": _KEY_HINT,
+    "auth": _KEY_HINT,
+    "setup": "`agent` alone asks for a model, `agent doctor` checks your setup",
+    "chat": "`agent` alone opens the prompt",
+    "version": "agent --version",
+    "history": "`agent sessions` lists sessions, `agent runs` lists runs",
+    "models": "`/model` at the prompt lists models; to set the default: agent config set model NAME",
+    "update": "pip install --upgrade windlass",
+    "upgrade": "pip install --upgrade windlass",
+    **{name: f"`/{name}` is a command of the prompt, which `agent` alone opens" for name in _PROMPT_COMMANDS},
+    "diff": "`/diff` at the prompt, or: agent sessions diff SESSION",
+    "undo": "`/undo` at the prompt, or: agent sessions undo SESSION",
+}
 _ENDING_FLAGS = (*_HELP_FLAGS, "--version", "--install-completion", "--show-completion")
 
 
@@ -29,7 +46,7 @@ class CommandLine:
 
 
 def read_command_line(arguments: Sequence[str], defaults: Mapping[str, str]) -> CommandLine:
-    """Find the command; `defaults` maps all commands to the subcommand that a group alone means, or to nothing."""
+    """Find the command; `defaults` maps all commands to the default subcommand of a group, or to nothing."""
     words = _expand_help(_expand_prompt_flag(list(arguments)))
     at = next(_positionals(words), None)
     if at is None:
@@ -47,7 +64,7 @@ def read_command_line(arguments: Sequence[str], defaults: Mapping[str, str]) -> 
 
 
 def check_values(arguments: Sequence[str], tree: "CommandNode") -> None:
-    """Refuse flags whose value is empty: that is a variable that is not set, and never what was meant."""
+    """Refuse flags with an empty value: it comes from an unset variable and is never intended."""
     node, previous = tree, ""
     for word in arguments:
         if word == "--":
@@ -64,19 +81,21 @@ def check_values(arguments: Sequence[str], tree: "CommandNode") -> None:
 
 
 def unknown_command(word: str, commands: Sequence[str]) -> UsageError:
-    """Return the error for a word that is no command, with the nearest one if there is one."""
-    near = _nearest(word, [*commands, "help"])
+    """Return the error for an unknown command, with the nearest one if there is one."""
+    if word in _OTHER_COMMANDS:
+        return UsageError(f"unknown command {word!r}", _OTHER_COMMANDS[word])
+    near = nearest(word, [*commands, "help"])
     return UsageError(f"unknown command {word!r}{f', did you mean {near}?' if near else ''}", HELP_HINT)
 
 
-def _nearest(word: str, commands: Sequence[str]) -> str:
-    """Return the command that a mistyped word stands for; a third of its letters may be wrong."""
-    distance, nearest = min((_edit_distance(word, command), command) for command in commands)
-    return nearest if distance <= max(1, len(word) // 3) else ""
+def nearest(word: str, commands: Sequence[str]) -> str:
+    """Return the command or flag closest to a mistyped word; a third of its letters may be wrong."""
+    distance, found = min((_edit_distance(word, command), command) for command in commands)
+    return found if distance <= max(1, len(word) // 3) else ""
 
 
 def _edit_distance(one: str, other: str) -> int:
-    """Return how many letters must be inserted, removed, changed or swapped with the next one."""
+    """Return the number of insertions, deletions, changes and swaps of adjacent letters."""
     rows = [list(range(len(other) + 1))]
     for i, letter in enumerate(one, 1):
         row = [i]
@@ -89,11 +108,13 @@ def _edit_distance(one: str, other: str) -> int:
 
 
 def _expand_prompt_flag(arguments: list[str]) -> list[str]:
-    """Turn `agent … -p PROMPT …` into `agent run … PROMPT …`."""
+    """Turn `agent … -p PROMPT …` into `agent run … PROMPT …`; the prompt may also be elsewhere on the line."""
     first = arguments[0] if arguments else ""
-    if first.startswith("-") and (short := next((flag for flag in ("-p", "--prompt") if flag in arguments), None)):
+    short = next((flag for flag in ("-p", "--prompt") if flag in arguments), None)
+    if short and (first.startswith("-") or " " in first):
         at = arguments.index(short)
-        prompt, rest = arguments[at + 1 : at + 2], [*arguments[:at], *arguments[at + 2 :]]
+        prompt = [word for word in arguments[at + 1 : at + 2] if not _is_flag(word)]
+        rest = [*arguments[:at], *arguments[at + 1 + len(prompt) :]]
         return _expand_prompt_flag(["run", *rest, *(["--", *prompt] if prompt else [])])
     if first == "plan":
         return _expand_optional_file(arguments)
@@ -102,6 +123,11 @@ def _expand_prompt_flag(arguments: list[str]) -> list[str]:
         arguments = [f"{word}=" if word in _OPTIONAL_VALUES and at < end else word for at, word in enumerate(arguments)]
     # The shell may be omitted, but click has no options with an optional value.
     return [*arguments, ""] if arguments[-1:] in (["--install-completion"], ["--show-completion"]) else arguments
+
+
+def _is_flag(word: str) -> bool:
+    """Whether a word is a flag, and not a text that begins with a dash."""
+    return word.startswith("-") and word != "-" and " " not in word.partition("=")[0]
 
 
 def _expand_optional_file(arguments: list[str]) -> list[str]:
@@ -120,7 +146,7 @@ def _expand_help(arguments: list[str]) -> list[str]:
 
 
 def _positionals(words: Sequence[str]) -> Iterator[int]:
-    """Yield the places of the words that are neither flags of `agent` itself nor their values."""
+    """Yield the positions of the words that are neither flags of `agent` itself nor their values."""
     is_value = are_flags_over = False
     for index, word in enumerate(words):
         if is_value:
@@ -134,16 +160,16 @@ def _positionals(words: Sequence[str]) -> Iterator[int]:
 
 
 def _read_request(words: Sequence[str], at: int, commands: Mapping[str, str]) -> CommandLine:
-    """Take one text that is no command for a request; a single word may be a mistake."""
+    """Treat one text that is not a command as a request; a single word may be a mistake."""
     text = words[at]
     if len(text.split()) > 1 or "--" in words[:at]:
         others = list(_positionals(words))[1:]
         if others:
-            raise UsageError(f"one request at a time, and {words[others[0]]!r} is another", "quote it as one text")
+            raise UsageError(f"expected one request, but {words[others[0]]!r} is a second one", "quote it as one text")
         rest = [word for index, word in enumerate(words) if index != at and word != "--"]
         return CommandLine(command=None, arguments=rest, request=text.strip())
     error = unknown_command(text, list(commands))
-    if _nearest(text, [*commands, "help"]):
+    if text in _OTHER_COMMANDS or nearest(text, [*commands, "help"]):
         raise error
     if len(list(_positionals(words))) > 1:
         raise UsageError(error.message, f'{HELP_HINT}; put a request in quotes: agent "…"')

@@ -1,4 +1,4 @@
-"""The table of commands: every command with its help, and where its module is."""
+"""The table of commands: every command with its help and its module."""
 
 from tooling.contract.fast_dataclass import dataclass
 
@@ -7,7 +7,7 @@ from tooling.contract.fast_dataclass import dataclass
 class CommandEntry:
     """One command. Its module in `cli.commands`, or in a `folder` of it, defines `command`, or `app` if it is a group.
 
-    `folder` is where its module is in `cli/commands`. `default` is the subcommand that a group alone means, `preload`
+    `folder` is the subfolder of `cli/commands` with its module, `default` the default subcommand of a group, `preload`
     the module that does the work; help and completion do not import it.
     """
 
@@ -43,17 +43,15 @@ COMMANDS = (
     CommandEntry(name="rules", help="Manage rules that allow or deny commands.", is_group=True, default="list"),
     CommandEntry(name="approvals", help="Show what was asked for approval and decided.", is_group=True, default="log"),
     CommandEntry(name="hooks", help="List hooks and try them out.", is_group=True, default="list", folder="extensions"),
-    CommandEntry(name="trust", help="Use the hooks of a folder, after they are shown.", folder="extensions"),
+    CommandEntry(name="trust", help="Review and trust the hooks of a folder.", folder="extensions"),
     CommandEntry(name="acp", help="Serve an editor over the Agent Client Protocol."),
     CommandEntry(name="serve", help="Serve tasks and runs over HTTP, with a page for browsers.", folder="tasks"),
     CommandEntry(name="executor", help="Run tasks that a manager sends over HTTP."),
     CommandEntry(
         name="workspaces", help="List, archive and remove workspaces of executors.", is_group=True, default="list"
     ),
-    CommandEntry(name="task", help="Queue tasks, and look after them.", is_group=True, default="list", folder="tasks"),
-    CommandEntry(
-        name="schedules", help="Manage what is queued by the clock.", is_group=True, default="list", folder="tasks"
-    ),
+    CommandEntry(name="task", help="Queue and manage tasks.", is_group=True, default="list", folder="tasks"),
+    CommandEntry(name="schedules", help="Manage scheduled tasks.", is_group=True, default="list", folder="tasks"),
     CommandEntry(
         name="questions", help="List what queued tasks wait for.", is_group=True, default="list", folder="tasks"
     ),
@@ -61,12 +59,12 @@ COMMANDS = (
     CommandEntry(name="stats", help="Show the state of the queue and its workers.", folder="tasks"),
     CommandEntry(name="logs", help="Show the log of your runs."),
     CommandEntry(
-        name="plugins", help="List plugins and start new ones.", is_group=True, default="list", folder="extensions"
+        name="plugins", help="List plugins and create new ones.", is_group=True, default="list", folder="extensions"
     ),
     CommandEntry(
-        name="skills", help="List, show, check and start skills.", is_group=True, default="list", folder="extensions"
+        name="skills", help="List, show, check and create skills.", is_group=True, default="list", folder="extensions"
     ),
     CommandEntry(name="config", help="Show and change settings.", is_group=True, default="show"),
-    CommandEntry(name="docker", help="Build the image for containers, and list them.", is_group=True),
+    CommandEntry(name="docker", help="Build the image for containers, and list them.", is_group=True, default="list"),
     CommandEntry(name="doctor", help="Check your setup."),
 )

@@ -21,7 +21,7 @@ def exit_process(exit_code: int) -> None:
 
 
 def _report(error: OSError) -> int:
-    """Say that the output is lost, and return the exit code."""
+    """Report that the output is lost, and return the exit code."""
     try:
         print(f"error: {could_not_write('output', error)}", file=sys.stderr, flush=True)
     except (OSError, ValueError):
@@ -30,6 +30,6 @@ def _report(error: OSError) -> int:
 
 
 def could_not_write(what: str, error: OSError) -> str:
-    """Return the message about an output that is lost."""
+    """Return the message about lost output."""
     why = "stdout is closed" if error.errno == errno.EBADF else error.strerror
     return f"could not write the {what}: {why}"

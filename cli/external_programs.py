@@ -1,4 +1,4 @@
-"""Programs that take over the terminal for a while: agent commands, the pager, the editor."""
+"""Programs that temporarily own the terminal: agent commands, the pager, the editor."""
 
 import contextlib
 import shlex
@@ -78,9 +78,9 @@ class ExternalPrograms:
 
 
 def prefer_outside(words: Sequence[str], environ: Mapping[str, str], folder: Path) -> list[str]:
-    """Return a command line whose program is not one that commands of a run could have put into the folder.
+    """Return a command line whose program cannot have been put into the folder by commands of a run.
 
-    One that is nowhere else on PATH is taken from there: it is the user's own.
+    A program found nowhere else on PATH is taken from there: it is the user's own.
     """
     found = None if "/" in words[0] else find_program(words[0], environ, folder)
     return [found or words[0], *words[1:]]

@@ -1,4 +1,4 @@
-"""Entry point: answers `--version` at once and hands everything else to the application."""
+"""Entry point: answers `--version` at once and passes everything else to the application."""
 
 import gc
 import io
@@ -27,7 +27,7 @@ def _run() -> None:
         except OSError:
             _exit(0)
         sys.exit(0)
-    # Nearly everything an import creates stays alive; collecting meanwhile costs 5 % of the start.
+    # Nearly everything created by imports stays alive; garbage collection meanwhile costs 5 % of the start.
     gc.disable()
     _sanitize_streams()
     if not arguments and sys.stdin.isatty() and sys.stdout.isatty():
@@ -53,7 +53,7 @@ def _run_cli(arguments: list[str]) -> int:
 
 
 def _sanitize_streams() -> None:
-    """Strip control sequences from what is printed to a terminal, and escape what cannot be encoded."""
+    """Strip control sequences from output to a terminal, and escape characters that cannot be encoded."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if not isinstance(stream, io.TextIOWrapper):
@@ -69,7 +69,7 @@ def _sanitize_streams() -> None:
 
 def _open_closed_streams() -> None:
     """Open closed streams on /dev/null; otherwise the next file opened would get their descriptor."""
-    # Not writable in place of stdout: what should be written there is lost, and that is an error.
+    # Not writable in place of stdout: lost output is an error.
     for name, mode, access in (("stdin", "r", os.O_RDWR), ("stdout", "w", os.O_RDONLY), ("stderr", "w", os.O_RDWR)):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, access), mode, encoding="utf-8"))

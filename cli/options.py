@@ -1,4 +1,4 @@
-"""Flags and arguments of commands, declared without typer: only help, completion and errors need to import it."""
+"""Flags and arguments of commands, declared without typer, which only help, completion and errors import."""
 
 from collections.abc import Callable
 from types import FunctionType
@@ -18,7 +18,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Argument:
-    """A word that belongs to no flag."""
+    """A positional argument."""
 
     metavar: str
     help: str = ""
@@ -30,13 +30,13 @@ def option(*names: str, metavar: str | None = None, help: str = "") -> Option:
 
 
 def declared(hint: object) -> Option | Argument | None:
-    """Return what an annotation declares, if it is a declaration of this module."""
+    """Return the declaration in an annotation, if it is one of this module."""
     marks = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
     return next((mark for mark in marks if isinstance(mark, Option | Argument)), None)
 
 
 def use_typer(function: Callable[..., None]) -> Callable[..., None]:
-    """Return a command whose declarations typer understands; the given one stays as it is."""
+    """Return a command with declarations for typer; the given one is unchanged."""
     import typer
 
     hints = dict(function.__annotations__)

@@ -1,4 +1,4 @@
-"""The flags that `agent` itself has in common with `agent run`; all of it loads for `agent --help`."""
+"""The flags that `agent` itself shares with `agent run`; all of it is loaded for `agent --help`."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""Parses the usual command lines of `agent run` without typer, which takes longer to load than everything parsed."""
+"""Parses common command lines of `agent run` without typer, whose import takes longer than all the parsing."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,7 +15,7 @@ class _Unusual(Exception):
 
 
 def parse_quickly(command: Callable[..., None], words: Sequence[str]) -> Given | None:
-    """Return the value of each parameter of a command, or None if typer must look at the line."""
+    """Return the value of each parameter of a command, or None if typer must parse the line."""
     try:
         return _parse(command, list(words))
     except (_Unusual, ValueError):
@@ -46,7 +46,7 @@ def _parse(command: Callable[..., None], words: list[str]) -> Given:
 
 def _take_flag(word: str, words: list[str], flags: dict[str, str], hints: dict[str, object], given: Given) -> None:
     flag, equals, text = word.partition("=") if word.startswith("--") else (word, "", "")
-    # Whatever is not the exact name of a flag may be several short ones, an abbreviation or a mistake.
+    # Anything that is not the exact name of a flag may be several short ones, an abbreviation or a mistake.
     if flag not in flags:
         raise _Unusual
     name = flags[flag]
@@ -89,7 +89,7 @@ def _convert(text: str, wanted: object) -> object:
     if wanted is Path:
         return Path(text)
     if wanted is int or wanted is float:
-        # Python takes more notations than people mean, such as 1_000 or nan.
+        # Python accepts more notations than users mean, such as 1_000 or nan.
         if not text.isascii() or not text.strip("-+").replace(".", "", 1).isdigit():
             raise _Unusual
         return int(text) if wanted is int else float(text)

@@ -33,7 +33,7 @@ def write_user_file(path: Path, text: str, folders: Iterable[Path] = ()) -> None
 
 
 def check_named_files(paths: Iterable[Path | None], folders: Iterable[Path]) -> None:
-    """Raise InputError for a file of a flag that a planted symlink would take from elsewhere, or write there."""
+    """Raise InputError for a file of a flag that a planted symlink would redirect elsewhere."""
     for path in filter(None, paths):
         try:
             check_links(path, (Path.cwd(), *folders))

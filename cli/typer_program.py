@@ -1,36 +1,62 @@
-"""The command line as typer parses it: with help, completion and error messages."""
+"""The command line parsed by typer, with help, completion and error messages."""
 
 import importlib
 import shlex
 import sys
 from collections.abc import Callable, Sequence
+from typing import cast
 
 import typer
 
 from agent.config.user_dirs import os_environ
 from agent.version import VERSION
+from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import UsageError
 from cli import prompt_flags as flag
-from cli.command_line import CommandLine, check_values, unknown_command
+from cli.command_line import CommandLine, check_values, nearest, unknown_command
 from cli.command_table import COMMANDS, CommandEntry
 from cli.messages.translate import translate_help
 from cli.options import use_typer
+from tooling.contract.lazy_pattern import lazy_pattern
 
-_HELP = "Windlass plans a task as a graph of steps and runs independent steps in parallel."
-# The flags of the prompt that are settings.
-_SETTINGS = (
-    "model",
-    "reasoning",
-    "planning",
-    "approval_mode",
-    "allow",
-    "deny",
-    "backend",
-    "docker_image",
-    "allow_net",
-    "max_budget_usd",
-)
+_HELP = "Windlass is a terminal agent. It works on your task in a sandbox, with parallel steps where that helps."
 _HELP_FLAGS = {"-h", "--help"}
+# typer vendors click; this is the base of all its errors.
+_TYPER_ERROR = next(
+    base for base in typer.BadParameter.__mro__ if issubclass(base, Exception) and base.__name__ == "ClickException"
+)
+_NO_OPTION = lazy_pattern(
+    r"(?P<problem>No such option): (?P<name>\S+)(?: (?:Did you mean |\(Possible options: )(?P<near>[^)?]*)[)?])?"
+)
+_EXTRA_ARGUMENT = lazy_pattern(r"(?P<problem>Got unexpected extra) arguments?(?:\(s\))? \((?P<words>.*)\)")
+_OTHER_FLAGS = {
+    "-m": "--model",
+    "-a": "--approval-mode",
+    "--ask-for-approval": "--approval-mode",
+    "--permission-mode": "--approval-mode",
+    "--full-auto": "--approval-mode auto-edit",
+    "--yolo": "--approval-mode yolo",
+    "--yes": "--approval-mode yolo",
+    "--yes-always": "--approval-mode yolo",
+    "--dangerously-skip-permissions": "--approval-mode yolo; the sandbox stays",
+    "--dangerously-bypass-approvals-and-sandbox": "--approval-mode yolo; the sandbox stays",
+    "--allowedTools": "--allow",
+    "--allowed-tools": "--allow",
+    "--disallowedTools": "--deny",
+    "--disallowed-tools": "--deny",
+    "--mcp-config": "--mcp",
+    "--session-id": "--session",
+    "--fork-session": "--fork of `agent run`, or `/fork` at the prompt",
+    "--settings": "--set key=value",
+    "--verbose": "--output-format stream-json, or afterwards `agent runs events last`",
+    "-V": "--version",
+    "--sandbox": "--backend sandbox, which is the default",
+    "--json": "--output-format json, or stream-json",
+    "--print": "-p, or `agent run`",
+    "--message": "-p, or `agent run`",
+    "--read": "-f",
+    "--config": "--set key=value",
+}
 PIPE_HINT = "pipe the task to `agent run`"
 _EPILOG = (
     "Without a command, `agent` opens an interactive prompt, and `agent TASK` sends it a first request. "
@@ -39,19 +65,46 @@ _EPILOG = (
 
 
 def run_with_typer(line: CommandLine, typed: Sequence[str], preload: Callable[[], None]) -> int:
-    """Parse a command line, as it was `typed`, and run its command; `preload` imports what does the work."""
+    """Parse a command line, as `typed`, and run its command; `preload` imports the modules that do the work."""
     program = build_application(line.command)
     if any(not word.strip() or word.endswith("=") for word in typed):
         from cli.completion.command_tree import build_tree
 
         check_values(line.arguments, build_tree(program))
-    # Help needs nothing of what does the work.
+    # Help does not need the modules that do the work.
     if not _HELP_FLAGS.intersection(line.arguments):
         preload()
     command = typer.main.get_command(program)
     translate_help(command)
-    command(line.arguments, prog_name="agent", obj=line.request)
-    return 0
+    try:
+        ended = command.main(line.arguments, prog_name="agent", obj=line.request, standalone_mode=False)
+    except typer.Abort:
+        print("Aborted!", file=sys.stderr)
+        return exit_codes.FAILED
+    except _TYPER_ERROR as error:
+        # Its subclasses have this method, and mostly the command that was meant.
+        known = cast("typer.BadParameter", error)
+        where = known.ctx.command_path if known.ctx else f"agent {line.command or ''}".strip()
+        raise _usage_error(known.format_message(), line, where) from error
+    return ended if isinstance(ended, int) else exit_codes.OK
+
+
+def _usage_error(message: str, line: CommandLine, where: str) -> UsageError:
+    """Return an error of typer in the form of all others; flags of other agents are known."""
+    text = f"{message[:1].lower()}{message[1:].rstrip('.')}"
+    if option := _NO_OPTION.match(message):
+        text = f"no such option: {option['name']}"
+        if line.command == "check" and not line.arguments[1].startswith("-"):
+            return UsageError(text, f"quote the command: agent check {shlex.quote(' '.join(line.arguments[1:]))}")
+        if option["name"] in _OTHER_FLAGS:
+            return UsageError(text, f"here it is {_OTHER_FLAGS[option['name']]}")
+        if option["near"] and (near := nearest(option["name"], option["near"].split(", "))):
+            text += f", did you mean {near}?"
+    if extra := _EXTRA_ARGUMENT.match(message):
+        text = f"unexpected argument: {extra['words']}"
+        if line.command in ("run", "plan"):
+            return UsageError(text, f'put the task in quotes: agent {line.command} "…"')
+    return UsageError(text, f"see `{where} --help`")
 
 
 def build_application(wanted: str | None) -> typer.Typer:
@@ -136,15 +189,13 @@ def _open_repl(
     elif install is not None or show is not None:
         _handle_completion(install, show)
     else:
-        from cli.run.flag_checks import check_flags, check_network
+        from cli.run.flag_checks import prompt_settings
 
-        check_flags(given)
-        check_network(given, backend or "")
+        settings = prompt_settings(given)
         request = str(context.obj or "")
         _require_terminal(request)
         from cli.repl.start import open_repl
 
-        settings = {name: given[name] for name in _SETTINGS if given[name] is not None}
         session = "" if continue_last else resume
         raise typer.Exit(open_repl(settings, cwd, session, profile=profile, request=request, worktree=worktree))
 

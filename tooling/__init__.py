@@ -1,1 +1,1 @@
-"""Tools, the path that every tool call takes, and the safety checks along it."""
+"""Tools, the path of every tool call, and the safety checks along it."""

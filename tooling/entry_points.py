@@ -11,8 +11,10 @@ from tooling.contract.fast_dataclass import dataclass
 GROUP = "windlass.tools"
 HOOKS = "windlass.hooks"
 PLUGINS = "windlass.plugins"
-# Every group of ours begins with this; the files of other packages are not kept.
+# Prefix of all our groups; the files of other packages are skipped.
 _OURS = "windlass."
+# Far more than any package declares, and little enough that no memory is mapped for each of hundreds of files.
+_MAX_BYTES = 1 << 16
 _METADATA_SUFFIXES = (".dist-info", ".egg-info")
 
 
@@ -50,7 +52,7 @@ def plugin_folders(folder: Path) -> list[Path]:
 
 
 def has_plugins(folder: Path, paths: Sequence[str]) -> bool:
-    """Return whether there is anything to load: in the user's folder or in an installed package."""
+    """Return whether there are plugins in the user's folder or in an installed package."""
     return bool(plugin_folders(folder)) or any(True for group in (PLUGINS, GROUP) for _ in entry_points(paths, group))
 
 
@@ -80,12 +82,17 @@ def _metadata_folders(folder: str) -> list[str]:
 
 
 def _read_text(path: str) -> str:
-    # Most packages have no such file, and there are hundreds: no Path for each.
+    # Most packages have no such file, and there are hundreds: no Path and no stream for each.
     try:
-        with open(path, encoding="utf-8") as file:  # noqa: PTH123
-            return file.read()
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    try:
+        return os.read(fd, _MAX_BYTES).decode("utf-8")
     except (OSError, UnicodeDecodeError):
         return ""
+    finally:
+        os.close(fd)
 
 
 def _parse_section(text: str, group: str, distribution: str) -> Iterator[EntryPoint]:

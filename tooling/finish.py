@@ -36,7 +36,7 @@ class OutputFinisher:
         self._trim_chars = trim_chars
 
     async def finish(self, result: ToolResult, ctx: ExecCtx, *, output_chars: int | None = None) -> ToolResult:
-        """Return the result as it may be shown; `output_chars` overrides the default length limit."""
+        """Return the result in the form that may be shown; `output_chars` overrides the default length limit."""
         text = self._clean(result.content)
         meta = self._clean_meta(result.meta)
         lengths = TrimLengths.for_limit(self._trim_chars() if output_chars is None else output_chars)
@@ -56,13 +56,13 @@ class OutputFinisher:
         return dataclasses.replace(result, content=text, display=display, meta=meta)
 
     async def _save_full_text(self, meta: ToolMeta) -> ToolMeta:
-        """Redact the full text of a partly shown result and write it to the output file that the tool reserved."""
+        """Redact the full text of a partly shown result and write it to the output file reserved by the tool."""
         text, path = meta.full_text or "", meta.output_path
         try:
             if path is not None:
                 await asyncio.to_thread(self._write_redacted, Path(path), text)
         except OSError:
-            # The disk may be full; the part that is shown is still useful.
+            # The disk may be full; the shown part is still useful.
             pass
         return dataclasses.replace(meta, full_text=None)
 
@@ -163,7 +163,7 @@ class SecretNotice(Interceptor):
         self._warn = warn
 
     async def after(self, call: PendingCall, result: ToolResult) -> ToolResult:
-        """Look at the changes, in which secrets are masked already."""
+        """Check the changes, in which secrets are already masked."""
         for change in result.meta.changes:
             if names := tuple(dict.fromkeys(new_secrets(change))):
                 self._warn(SECRET_WRITTEN.format(path=change.path, names=", ".join(names)))

@@ -46,7 +46,7 @@ class Invoker:
         return await self._finisher.finish(result, ctx, output_chars=tool.spec.output_chars)
 
     async def _run_guarded(self, tool: AnyTool, args: JsonObject, ctx: ExecCtx) -> ToolResult:
-        """Turn everything that can go wrong into a result."""
+        """Turn every failure into a result."""
         name = tool.spec.name
         try:
             params = tool.parse_arguments(_without_nulls(args, tool.spec))
@@ -57,7 +57,7 @@ class Invoker:
             )
         except ToolError as error:
             return error_result(str(error), exit_code=error.exit_code, status=error.status)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 (the edge: whatever a tool raises becomes a result)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 (the edge: any exception of a tool becomes a result)
             return error_result(f"{name} failed: {type(error).__name__}: {error}", exit_code=TOOL_RAISED)
 
     async def _run(self, call: PendingCall) -> ToolResult:
@@ -69,7 +69,7 @@ class Invoker:
         if ctx.cancel_check is not None and ctx.cancel_check():
             return error_result("Cancelled.", exit_code=CANCELLED, status="cancelled")
         if ctx.on_start is not None:
-            await ctx.on_start()
+            await ctx.on_start(only_reads=call.verdict is not None and call.verdict.only_reads)
         result = await _run_tool(call)
         for interceptor in reversed(self._interceptors):
             result = await interceptor.after(call, result)
@@ -81,12 +81,12 @@ class Invoker:
 
 
 async def _run_tool(call: PendingCall) -> ToolResult:
-    """Run the tool; what it raises is a result, so that interceptors learn how every call ended."""
+    """Run the tool; exceptions become results, so that interceptors see how every call ended."""
     try:
         return await _run_in_time(call)
     except ToolError as error:
         return error_result(str(error), exit_code=error.exit_code, status=error.status)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 (the edge: whatever a tool raises becomes a result)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 (the edge: any exception of a tool becomes a result)
         name = call.tool.spec.name
         return error_result(f"{name} failed: {type(error).__name__}: {error}", exit_code=TOOL_RAISED)
 
@@ -106,7 +106,7 @@ async def _run_in_time(call: PendingCall) -> ToolResult:
 
 
 def _without_nulls(args: object, spec: ToolSpec) -> object:
-    """Leave out optional arguments that a model spelled out as null."""
+    """Remove optional arguments that a model set to null."""
     required = spec.parameters.get("required")
     if not isinstance(args, Mapping) or not isinstance(required, (list, tuple)):
         return args

@@ -54,12 +54,12 @@ class BackgroundJobs:
         return job
 
     async def stop(self, job: Job) -> None:
-        """End a job and everything it started."""
+        """Stop a job and everything it started."""
         job.task.cancel()
         await asyncio.wait({job.task})
 
     async def close(self) -> None:
-        """End all jobs in parallel, and mask secrets in their output files."""
+        """Stop all jobs in parallel, and mask secrets in their output files."""
         tasks = [job.task for job in self.jobs]
         for task in tasks:
             task.cancel()

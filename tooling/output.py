@@ -13,7 +13,7 @@ OUTPUT_TAIL_LEN = 1000
 FETCH_MAX_CHARS = 80_000
 
 # About 4 % of the context window: 25 long outputs fit before old ones must be shortened. The lower limit shows most
-# test runs and builds completely; above the upper one, models rarely use what is in the middle.
+# test runs and builds completely; above the upper one, models rarely use the middle part.
 MIN_OUTPUT_CHARS = 16_000
 MAX_OUTPUT_CHARS = 40_000
 _WINDOW_SHARE = 0.04
@@ -32,6 +32,12 @@ _ESCAPE = (
     r"|\x1b[ -/]*[0-~]?"
 )
 _OVERSTRUCK = r"[^\n\x08]\x08"
+# Characters that nobody sees and a model reads as text: tags, and more than one variation selector. The first branch is
+# the flag of a region, which is made of tags.
+_SMUGGLED = (
+    "(\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{2,6}\U000e007f)"
+    "|[\ufe00-\ufe0f\U000e0000-\U000e007f\U000e0100-\U000e01ef]{2,}|[\U000e0000-\U000e007f]"
+)
 
 
 def decode_output(data: bytes) -> str:
@@ -45,18 +51,22 @@ def sanitize_output(text: str | None) -> str:
         return ""
     text = _replace_surrogates(text)
     if _is_plain(text):
-        return text
+        return _without_smuggled(text)
     text = re.sub(_ESCAPE, "", text)
     if "\x08" in text:
         text = re.sub(_OVERSTRUCK, "", text)
     if "\r" in text:
         text = "\n".join(_apply_carriage_returns(line) for line in text.split("\n"))
-    return re.sub(_CONTROL_CHARS, "", text)
+    return _without_smuggled(re.sub(_CONTROL_CHARS, "", text))
+
+
+def _without_smuggled(text: str) -> str:
+    return text if text.isascii() else re.sub(_SMUGGLED, r"\1", text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrimLengths:
-    """The maximum length of a text, and how much of its head and tail is kept when it is longer."""
+    """The maximum length of a text, and the lengths of its head and tail if it is trimmed."""
 
     limit: int = OUTPUT_TRIM_LEN
     head: int = OUTPUT_HEAD_LEN

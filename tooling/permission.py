@@ -7,6 +7,7 @@ from tooling.approvals.script_content import script_digests
 from tooling.contract.action import (
     REVIEWER,
     USER,
+    VERDICT,
     Action,
     Adjustment,
     ApprovalAnswer,
@@ -24,6 +25,8 @@ _NEEDS_APPROVAL = ("write", "execute", "web", "remember", "forget", "external")
 ALWAYS_ASKS = "{tool} always needs approval"
 MAY_NOT_ASK = "It needs approval, and nobody is asked for this call."
 SCRIPT_CHANGED = "a file that it runs has changed since it was approved"
+# Ends the message about a blocked call; the user is not told this.
+TO_THE_MODEL = " Do not try it in another form."
 SCRIPT_KEEPS_CHANGING = "Not run: a file that it runs changed again each time it was approved."
 _MAX_QUESTIONS = 3
 EDITED_COMMAND = "The user changed the command to: {command}"
@@ -32,8 +35,8 @@ EDITED_COMMAND = "The user changed the command to: {command}"
 class PermissionInterceptor(Interceptor):
     """Judges an action and asks the approver if needed; also for further actions in the middle of a call.
 
-    `ready` is awaited before anything is approved that writes or runs: the sandbox must be ready by then.
-    `allow_host` is called with the hosts of a command that the user approved: they were shown with it.
+    `ready` is awaited before anything that writes or runs is approved: the sandbox must be ready by then.
+    `allow_host` is called with the hosts of an approved command, which the user has seen.
     """
 
     def __init__(
@@ -82,6 +85,9 @@ class PermissionInterceptor(Interceptor):
             answer = await self._approver.approve(action, verdict, ctx)
             if answer.decision != "allow":
                 break
+            if answer.by == VERDICT:
+                # No user was asked, so no time has passed.
+                return answer
             # The user may take long to answer: the action may mean something else by now.
             again = self.verdict(action, ctx, always_asks=always_asks)
             if again.decision > verdict.decision:
@@ -131,7 +137,7 @@ class PermissionInterceptor(Interceptor):
 
 
 def _with_wishes(verdict: Verdict, call: PendingCall) -> Verdict:
-    """Return the verdict with what earlier interceptors want: that the user is asked, or not any more."""
+    """Return the verdict adjusted by earlier interceptors: ask the user, or no longer ask."""
     if verdict.decision is Decision.BLOCK:
         return verdict
     if call.must_ask:
@@ -144,7 +150,7 @@ def blocked_result(verdict: Verdict) -> ToolResult:
     """Return the result that reports a blocking verdict to the model."""
     reason = verdict.reason or "it is forbidden"
     if not reason.startswith("BLOCKED"):
-        reason = f"BLOCKED: {reason}. This is permanent: nobody can approve it, do not try it in another form."
+        reason = f"BLOCKED: {reason}. This is permanent: nobody can approve it.{TO_THE_MODEL}"
     return error_result(reason, exit_code=REFUSED, status="blocked", rule=verdict.rule)
 
 

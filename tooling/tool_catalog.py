@@ -44,9 +44,7 @@ def load_catalog(plugin_tools: Iterable[type[AnyTool]] = (), problems: Iterable[
     services = ToolServices(runner=ports, asker=ports, jobs=BackgroundJobs(ports))
     registry, warnings = load_tools(services, plugin_tools, only_offered=False)
     return ToolCatalog(
-        specs=tuple(tool.spec for tool in registry),
+        specs=tuple(registry),
         warnings=(*problems, *warnings),
-        commands=tuple(
-            CatalogCommand(tool=tool.spec.name, command=command) for tool in registry for command in tool.commands
-        ),
+        commands=tuple(CatalogCommand(tool=name, command=command) for name, command in registry.commands),
     )

@@ -1,4 +1,4 @@
-"""Who may use the server: the token, sessions of browsers, and which hosts and origins are ours."""
+"""Access control of the server: the token, browser sessions, allowed hosts and origins."""
 
 import hashlib
 import hmac
@@ -13,8 +13,8 @@ from agent.config.token_file import MIN_TOKEN_CHARS, is_placeholder
 from agent.vocabulary.errors import ConfigError
 from tooling.contract.fast_dataclass import dataclass
 
-# Browsers send cookies to every port of a host, and this name is nobody else's: a server that another program, or a
-# command of the agent, opens on 127.0.0.1 does not get ours. Browsers resolve it to loopback without asking anybody.
+# Browsers send cookies to every port of a host. This name is used only by us: a server that another program, or a
+# command of the agent, opens on 127.0.0.1 does not get our cookies. Browsers resolve it to loopback without DNS.
 PAGE_HOST = "windlass.localhost"
 _LOOPBACK_NAMES = frozenset({"localhost", PAGE_HOST})
 _WILDCARDS = ("0.0.0.0", "::", "")
@@ -25,7 +25,7 @@ Credential: TypeAlias = Literal["token", "callback", "session"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """The rules of one server; `hosts` are names under which others reach it, `origins` pages that may call it."""
+    """The rules of one server; `hosts` are its external names, `origins` are pages that may call it."""
 
     token: str
     callback_token: str = ""
@@ -43,27 +43,27 @@ class Access:
 
     @property
     def cookie_name(self) -> str:
-        """The name of the session's cookie; a browser accepts this prefix only over TLS and without other hosts."""
+        """The name of the session cookie; browsers accept this prefix only over TLS and for a single host."""
         return "__Host-windlass" if self.is_encrypted else "windlass"
 
     def knows_host(self, header: str) -> bool:
-        """Return whether a Host header names this server: with any other name, a page may have rebound it to us."""
+        """Return whether a Host header names this server; any other name may be a DNS rebinding attack."""
         name = _host_name(header)
         if name is None:
             return False
         if name in _LOOPBACK_NAMES or name in self.hosts or name == self.listens_on.lower():
             return True
         address = _address(name)
-        # A name can be rebound, an address cannot; only a server that listens everywhere has more than one.
+        # A name can be rebound, an address cannot; only a server that listens on all interfaces has more than one.
         return address is not None and (address.is_loopback or self.listens_on in _WILDCARDS)
 
     def knows_origin(self, origin: str, host: str) -> bool:
-        """Return whether a request comes from our own page, or from an origin that may call us."""
+        """Return whether a request comes from our own page, or from an allowed origin."""
         scheme = "https" if self.is_encrypted else "http"
         return origin in self.origins or origin in (f"{scheme}://{host}", f"https://{host}")
 
     def check_bearer(self, header: str) -> Credential | None:
-        """Return what an Authorization header proves, compared in constant time."""
+        """Return the credential that an Authorization header proves, compared in constant time."""
         scheme, _, given = header.partition(" ")
         if scheme.lower() != "bearer" or not given:
             return None
@@ -73,7 +73,7 @@ class Access:
 
 
 def check_access(access: Access, *, has_own_token: bool) -> None:
-    """Raise ConfigError for a server that strangers could use."""
+    """Raise ConfigError for a server that others could use without a token."""
     for origin in access.origins:
         if not _is_origin(origin):
             raise ConfigError(f"{origin!r} is not an origin", "write it as https://example.org, without a path")
@@ -98,7 +98,7 @@ def is_loopback(host: str) -> bool:
 
 
 class BrowserSessions:
-    """Signed cookies and one-time codes. They are bound to the token: a new token ends all sessions."""
+    """Signed cookies and one-time codes, bound to the token: a new token ends all sessions."""
 
     def __init__(self, token: str, now: Callable[[], float] = time.time) -> None:
         self._key = hashlib.sha256(b"windlass browser session\0" + token.encode()).digest()
@@ -106,13 +106,13 @@ class BrowserSessions:
         self._codes: dict[str, float] = {}
 
     def new_code(self) -> str:
-        """Return a code that opens one session, once, within minutes."""
+        """Return a one-time code that opens a session; it expires within minutes."""
         code = secrets.token_urlsafe(24)
         self._codes[_digest(code)] = self._now() + CODE_S
         return code
 
     def redeem(self, code: str) -> bool:
-        """Use up a code; return whether it was valid."""
+        """Consume a code; return whether it was valid."""
         expires = self._codes.pop(_digest(code), 0.0)
         return self._now() < expires
 
@@ -122,18 +122,18 @@ class BrowserSessions:
         return f"{session}.{self._sign('cookie', session)}"
 
     def is_valid(self, cookie: str) -> bool:
-        """Return whether we made this cookie and it has not expired."""
+        """Return whether a cookie was signed by us and has not expired."""
         session, _, signature = cookie.rpartition(".")
         expires = session.partition(".")[0]
         is_ours = _is_equal(signature, self._sign("cookie", session))
         return is_ours and expires.isdecimal() and self._now() < int(expires)
 
     def csrf_token(self, cookie: str) -> str:
-        """Return what the forms of a session carry."""
+        """Return the CSRF token for the forms of a session."""
         return self._sign("form", cookie)
 
     def is_csrf_token(self, given: str, cookie: str) -> bool:
-        """Return whether a form was made by us for this session."""
+        """Return whether a form was created by us for this session."""
         return _is_equal(given, self.csrf_token(cookie))
 
     def _sign(self, purpose: str, text: str) -> str:
@@ -145,7 +145,7 @@ def _is_equal(given: str, expected: str) -> bool:
 
 
 def _digest(text: str) -> str:
-    # Looked up by digest, so that the time a lookup takes says nothing about the codes.
+    # Looked up by digest, so that the duration of a lookup reveals nothing about the codes.
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
 

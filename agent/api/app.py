@@ -38,7 +38,7 @@ _DESCRIPTION = "Tasks, schedules, questions, runs and sessions. Every request ne
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """That the server answers."""
+    """The server is up."""
 
     status: str
     service: str
@@ -46,15 +46,15 @@ class Health:
 
 
 def build_app(parts: ServerParts) -> AsgiApp:
-    """Return the complete server."""
+    """Build the complete server."""
     app = build_api(parts)
-    renderer = Renderer()
+    renderer = Renderer(parts.translate)
     for pages in (
         task_pages(parts, renderer),
         run_pages(parts, renderer),
         public_pages(parts, renderer, app),
         session_forms(parts, renderer),
-        task_forms(parts),
+        task_forms(parts, renderer),
         question_forms(parts),
     ):
         app.include_router(pages)
@@ -63,13 +63,15 @@ def build_app(parts: ServerParts) -> AsgiApp:
 
 
 def build_api(parts: ServerParts) -> FastAPI:
-    """Return the endpoints, which the OpenAPI document describes."""
+    """Build the endpoints, which the OpenAPI document describes."""
     app = FastAPI(
         title="Windlass",
         version=VERSION,
         description=_DESCRIPTION,
         docs_url=None,
         redoc_url=None,
+        # A redirect would be a reply without the envelope.
+        redirect_slashes=False,
         default_response_class=JsonResponse,
     )
     for routes in _ROUTES:
@@ -78,7 +80,7 @@ def build_api(parts: ServerParts) -> FastAPI:
 
 
 def _add_error_handlers(app: FastAPI, parts: ServerParts, renderer: Renderer) -> None:
-    """Reply to errors with JSON, and with a page where a browser asked for one."""
+    """Reply to errors with JSON, or with a page if a browser requested one."""
 
     def for_browsers(handler: ErrorHandler) -> ErrorHandler:
         async def reply(request: Request, error: Exception) -> Response:
@@ -86,8 +88,8 @@ def _add_error_handlers(app: FastAPI, parts: ServerParts, renderer: Renderer) ->
             if request.url.path.startswith((API, "/metrics", "/openapi.json")):
                 return answer
             found = json.loads(bytes(answer.body))
-            message, hint = found["message"], "; ".join(filter(None, (found["data"]["hint"], *found["data"]["errors"])))
-            return error_page(parts, renderer, request, status=answer.status_code, message=message, hint=hint)
+            message, hints = found["message"], tuple(filter(None, (found["data"]["hint"], *found["data"]["errors"])))
+            return error_page(parts, renderer, request, status=answer.status_code, message=message, hints=hints)
 
         return reply
 
@@ -98,7 +100,7 @@ def _add_error_handlers(app: FastAPI, parts: ServerParts, renderer: Renderer) ->
 
 
 def system_routes(parts: ServerParts) -> APIRouter:
-    """Return health and metrics."""
+    """Return the endpoints for health and metrics."""
     router = APIRouter(tags=["system"])
 
     @router.get(f"{PREFIX}/health", response_model=Reply[Health])
@@ -132,7 +134,7 @@ _ROUTES = (
 
 
 class _Measured:
-    """Counts requests, and keeps errors of ours from ending the connection with a traceback."""
+    """Counts requests, and replaces tracebacks of our bugs by replies."""
 
     def __init__(self, app: AsgiApp, metrics: Metrics, report_bug: Callable[[str, Exception], None]) -> None:
         self._app = app

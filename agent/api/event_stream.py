@@ -1,7 +1,7 @@
-"""The events of a run as server-sent events, read from its log: what is there, then what is added, until it ends.
+"""The events of a run as server-sent events: reads its log, then follows it until the run ends.
 
-Streams hold no queues: each reads the log at its own pace, so a slow client costs no memory, and one that comes back
-with the number of the last event it has seen gets everything after that.
+Streams hold no queues: each reads the log at its own pace, so a slow client costs no memory, and a client that
+reconnects with the number of its last event gets everything after it.
 """
 
 import asyncio
@@ -17,19 +17,19 @@ from tooling.contract.fast_dataclass import dataclass
 from tooling.files.open_regular import open_fd
 
 _POLL_S = 0.2
-# Proxies and phones give up connections on which nothing is sent.
+# Proxies and phones drop idle connections.
 HEARTBEAT_S = 15.0
 _HEARTBEAT = b": still here\n\n"
 _CHUNK_BYTES = 1 << 18
 _WOKEN_AT_ONCE = 8
-# A run that nobody works on and that has no end; a moment later it may have been resumed as another run.
+# A run without an end that no process works on; a moment later it may be resumed as another run.
 INTERRUPTED = "interrupted"
 ENDED = "ended"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Glance:
-    """A log as it was seen last: the lines between `start` and `end` are new since the look before."""
+    """State of a log at the last poll: the lines between `start` and `end` are new since the poll before."""
 
     start: int
     end: int
@@ -38,9 +38,9 @@ class Glance:
 
 
 class LogWatch:
-    """Looks at each log with open streams a few times a second, once for all of them, and wakes them if it changed.
+    """Polls each log with open streams a few times a second, once for all its streams, and wakes them on a change.
 
-    They are also woken from time to time to show that they live.
+    They are also woken regularly to send a keep-alive.
     """
 
     def __init__(self, poll_s: float = _POLL_S, heartbeat_s: float = HEARTBEAT_S) -> None:
@@ -57,18 +57,18 @@ class LogWatch:
         return sum(self._streams.values())
 
     def glance(self, folder: SessionFolder) -> Glance:
-        """Return how the log was seen last."""
+        """Return the state of the log at the last poll."""
         return self._glances[folder.id]
 
     async def wait(self, folder: SessionFolder, seen: Glance) -> None:
-        """Return when there is another glance than the one seen."""
+        """Wait until the state differs from the one seen."""
         if self._glances[folder.id] is seen:
             woken = asyncio.get_running_loop().create_future()
             self._waiting[folder.id].append(woken)
             await woken
 
     def open(self, folder: SessionFolder) -> None:
-        """Count a stream of this log, and watch it."""
+        """Count a stream of this log, and poll the log."""
         self._streams[folder.id] = self._streams.get(folder.id, 0) + 1
         if folder.id not in self._watchers:
             self._waiting[folder.id] = []
@@ -76,7 +76,7 @@ class LogWatch:
             self._watchers[folder.id] = asyncio.create_task(self._watch(folder), name="log watch")
 
     def close(self, folder: SessionFolder) -> None:
-        """Forget a stream; the last one of a log ends its watch."""
+        """Remove a stream; the last one of a log stops its polling."""
         self._streams[folder.id] -= 1
         if not self._streams[folder.id]:
             del self._streams[folder.id], self._glances[folder.id], self._waiting[folder.id]
@@ -95,7 +95,7 @@ class LogWatch:
                 await self._wake(folder)
 
     async def _wake(self, folder: SessionFolder) -> None:
-        """Wake all who wait, a few at a time: other requests must not wait until hundreds of streams are served."""
+        """Wake all waiting streams in batches, so that other requests need not wait for hundreds of streams."""
         waiting, self._waiting[folder.id] = self._waiting[folder.id], []
         batches = len(waiting) // _WOKEN_AT_ONCE + 1
         for number, woken in enumerate(waiting, 1):
@@ -106,7 +106,7 @@ class LogWatch:
 
 
 class RunStream:
-    """The stream of one run; events up to number `after` are left out."""
+    """The stream of one run; events up to number `after` are skipped."""
 
     def __init__(self, folder: SessionFolder, run_id: str, watch: LogWatch, *, after: int = 0) -> None:
         self._folder = folder
@@ -124,7 +124,7 @@ class RunStream:
             yield b"retry: 2000\n\n"
             while not self._end:
                 glance = self._watch.glance(self._folder)
-                # Looked at before reading, so that the last lines of a run that ends now are still read.
+                # Checked before reading, so that the last lines of a run that ends now are still read.
                 is_live = glance.is_live or lock_holder(self._folder) is not None
                 if self._offset == glance.start:
                     self._offset = glance.end
@@ -141,7 +141,7 @@ class RunStream:
             self._watch.close(self._folder)
 
     async def _catch_up(self) -> AsyncIterator[bytes]:
-        """Yield what the log has after our place."""
+        """Yield the events of the log after our position."""
         while not self._end and (found := _read_lines(self._folder.events, self._offset)).end > self._offset:
             self._offset = found.end
             if frames := self._take(found.lines):
@@ -150,7 +150,7 @@ class RunStream:
             await asyncio.sleep(0)
 
     def _take(self, lines: Iterable[LogLine]) -> bytes:
-        """Return the frames of those lines that belong to the run and are not known yet."""
+        """Return the frames of the lines that belong to the run and were not sent yet."""
         frames: list[bytes] = []
         for line in lines:
             if line.run_id == self._run_id:
@@ -159,7 +159,7 @@ class RunStream:
                     frames.append(_frame(line))
                 self._end = ENDED if line.type == RunCompleted.type else ""
             elif self._has_started:
-                # A session has one run at a time: a line of another run means that this one is over.
+                # A session has one run at a time: a line of another run means that this one has ended.
                 self._end = INTERRUPTED
             if self._end:
                 break
@@ -179,7 +179,7 @@ def _look(folder: SessionFolder, start: int) -> Glance:
 
 
 def _read_lines(path: Path, start: int) -> _FoundLines:
-    """Read complete lines from an offset on, some of them if there are many; a line that is half written stays."""
+    """Read a batch of complete lines from an offset; a partly written line is not read."""
     data = b""
     while chunk := _read(path, start + len(data)):
         data += chunk

@@ -33,7 +33,7 @@ class ExecutorStats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorLoad:
-    """How much the workers have to do: `load` is the share of their places that is in use."""
+    """The load of the workers: `load` is the share of their slots in use."""
 
     running: int
     queued: int

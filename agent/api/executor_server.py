@@ -1,4 +1,4 @@
-"""The executor: runs the tasks that it is sent over HTTP, and reports each to its callback URL."""
+"""The executor: runs tasks received over HTTP, and reports each to its callback URL."""
 
 import asyncio
 import contextlib
@@ -39,9 +39,9 @@ from tooling.contract.fast_dataclass import dataclass
 
 CALLBACK_PATH = "/api/v1/callback"
 MAX_BODY_BYTES = 4_000_000
-# How long tasks may take to end when the server does.
+# Time for tasks to end when the server stops.
 STOP_S = 20
-# How long a new task waits for the end of one that has answered.
+# Time that a new task waits for the exit of one that has already reported its end.
 ENDING_S = 2
 NOT_BEGUN = "interrupted"
 
@@ -61,16 +61,16 @@ class ExecuteTask(BaseModel):
 
     @property
     def callback(self) -> str:
-        """The URL that events are posted to; empty if nobody wants them."""
+        """The URL that events are posted to; empty if none was given."""
         base = (self.callback_base_url or "").rstrip("/")
         return self.callback_url or (f"{base}{CALLBACK_PATH}" if base else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorOptions:
-    """How the executor runs tasks: with these settings and variables, in this folder or one of each session.
+    """Options of the executor: settings, variables, and the working folder, by default one per session.
 
-    `sockets` is a folder in which the pool listens for callbacks to its own machine.
+    The pool listens for callbacks to its machine on sockets in the folder `sockets`.
     """
 
     environ: Mapping[str, str]
@@ -81,7 +81,7 @@ class ExecutorOptions:
 
 
 class RunningTasks:
-    """The tasks that run now, at most one of each session."""
+    """The running tasks, at most one per session."""
 
     def __init__(self, options: ExecutorOptions) -> None:
         self._options = options
@@ -97,7 +97,7 @@ class RunningTasks:
         """Start a task in the background. Raises AgentError if it cannot be accepted."""
         session_id = request.session_id
         if running := [task for _, task in self._tasks.values()]:
-            # One that has just reported its end may be sent the next task before it is gone.
+            # A task that has just reported its end may still be running when the next one arrives.
             await asyncio.wait(running, timeout=ENDING_S, return_when=asyncio.FIRST_COMPLETED)
         if session_id in self._tasks:
             raise Conflict(f"session {session_id} is running a task", "wait until it has ended, or cancel it")
@@ -111,13 +111,13 @@ class RunningTasks:
         task.add_done_callback(lambda _: self._forget(session_id))
 
     def cancel(self, session_id: str) -> None:
-        """End the task of a session; it still reports its end. Raises NotFound if none is running."""
+        """Stop the task of a session; it still reports its end. Raises NotFound if none is running."""
         if session_id not in self._tasks:
             raise NotFound(f"no task of session {session_id} is running")
         self._tasks[session_id][0].interrupt()
 
     async def close(self) -> None:
-        """End all tasks, and wait until they have reported it."""
+        """Stop all tasks, and wait until they have reported it."""
         for windlass, _ in self._tasks.values():
             windlass.interrupt()
         if self._tasks:
@@ -150,7 +150,7 @@ class RunningTasks:
             except AgentError as error:
                 problem = f"{error.message} ({error.hint})" if error.hint else error.message
             if not begun.is_set:
-                # A run that was over before it began has told nobody.
+                # A run that failed before its hooks were called has reported nothing.
                 await self._report_failure(request, trace_id, problem or NOT_BEGUN)
 
     async def _report_failure(self, request: ExecuteTask, trace_id: str, problem: str) -> None:
@@ -163,24 +163,31 @@ class RunningTasks:
 
 
 class _Begun(Hook):
-    """Notes that hooks are called, and callbacks with them."""
+    """Records that the hooks, and so the callbacks, were called."""
 
     is_set = False
 
     async def before_execution(self, config: TaskConfig) -> None:
-        """Note it."""
+        """Record the call."""
         self.is_set = True
 
 
 def build_executor(tasks: RunningTasks, access: Access) -> FastAPI:
-    """Return the app: everything but /health needs the token."""
+    """Build the app: every endpoint except /health requires the token."""
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         yield
         await tasks.close()
 
-    app = FastAPI(title="Windlass executor", version=VERSION, lifespan=lifespan, docs_url=None, redoc_url=None)
+    app = FastAPI(
+        title="Windlass executor",
+        version=VERSION,
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+    )
     app.add_exception_handler(AgentError, on_agent_error)
     app.add_exception_handler(HTTPException, on_http_error)
     app.add_exception_handler(RequestValidationError, on_invalid_request)
@@ -213,7 +220,7 @@ def build_executor(tasks: RunningTasks, access: Access) -> FastAPI:
 
 
 def _refusal(request: Request, access: Access) -> Response | None:
-    """Return the answer to who may not ask, or asks for too much."""
+    """Return the refusal of a request that is unauthorized or too large; None if it is accepted."""
     length = request.headers.get("content-length", "")
     if request.method == "POST" and (not length.isdecimal() or int(length) > MAX_BODY_BYTES):
         return error_reply(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body must have at most {MAX_BODY_BYTES} bytes")
@@ -230,7 +237,7 @@ def _refusal(request: Request, access: Access) -> Response | None:
 
 
 async def serve_executor(options: ExecutorOptions, access: Access, listening: socket.socket) -> None:
-    """Serve on a listening socket until a signal ends it; running tasks are ended and report that."""
+    """Serve on a listening socket until a signal; running tasks are stopped and report it."""
     app = build_executor(RunningTasks(options), access)
     config = uvicorn.Config(
         app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=STOP_S

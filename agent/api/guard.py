@@ -1,4 +1,4 @@
-"""What every request passes before the app sees it: host, origin, rate, token, size. Adds headers to every reply."""
+"""Checks of every request before the app handles it: host, origin, rate, token, size. Adds headers to every reply."""
 
 import asyncio
 import time
@@ -25,7 +25,7 @@ API = "/api/"
 CALLBACK = "/api/v1/callback"
 LOGIN = "/login"
 STATIC = "/static/"
-# Nothing is read from or sent to anywhere else, and no text that gets into a page can become code.
+# Pages load nothing from other hosts, and text in a page cannot become code.
 CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'; "
@@ -45,20 +45,20 @@ _PUBLIC = frozenset({"/api/v1/health", LOGIN, "/favicon.ico"})
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _BODY_TIMEOUT_S = 30.0
 _MAX_CLIENTS = 10_000
-# A wrong token costs as much as this many requests, so that guesses run out of requests quickly.
+# A wrong token costs as much as this many requests, so that guessing exhausts the rate limit quickly.
 _FAILURE_COST = 20.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """What a request has proven; `cookie` is that of a browser's session."""
+    """Verified credentials of a request; `cookie` is the session cookie of a browser."""
 
     credential: Credential | None = None
     cookie: str = ""
 
 
 class RateLimiter:
-    """One bucket per client: it holds `rate` requests times two, and refills with `rate` a second."""
+    """A token bucket per client: it holds twice `rate` requests and refills by `rate` a second."""
 
     def __init__(self, rate: float, now: Callable[[], float] = time.monotonic) -> None:
         self._rate = rate
@@ -66,7 +66,7 @@ class RateLimiter:
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def take(self, client: str, cost: float = 1.0) -> bool:
-        """Take a request out of a client's bucket; False if it is empty."""
+        """Take a request from a client's bucket; False if it is empty."""
         now = self._now()
         level, then = self._buckets.pop(client, (self._rate * 2, now))
         level = min(self._rate * 2, level + (now - then) * self._rate)
@@ -78,7 +78,7 @@ class RateLimiter:
 
 
 class Guard:
-    """Lets a request through to the app, or answers it itself. Sets `scope["identity"]`."""
+    """Passes a request to the app or answers it itself. Sets `scope["identity"]`."""
 
     def __init__(self, app: AsgiApp, access: Access, sessions: BrowserSessions) -> None:
         self._app = app
@@ -97,7 +97,7 @@ class Guard:
     async def _on_request(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
         origin = headers.get("origin", "")
-        send = self._with_headers(scope, origin, send)
+        send = self._with_headers(scope, origin, self._counting_failures(scope, send))
         refusal = self._refuse_place(scope, headers, origin) or self._refuse_client(scope, headers)
         if refusal is None and scope["method"] == "OPTIONS" and origin in self._access.origins:
             refusal = _preflight()
@@ -106,7 +106,7 @@ class Guard:
         await (refusal or self._app)(scope, receive, send)
 
     def _refuse_place(self, scope: Scope, headers: Headers, origin: str) -> Response | None:
-        """Refuse what comes from a page that is not ours, or under a name that is not ours."""
+        """Refuse requests from foreign pages or for a foreign host name."""
         hosts = headers.getlist("host")
         if len(hosts) != 1 or not self._access.knows_host(hosts[0]):
             return error_reply(
@@ -125,7 +125,7 @@ class Guard:
         return None
 
     def _refuse_client(self, scope: Scope, headers: Headers) -> Response | None:
-        """Refuse who asks too often, or has not proven who they are."""
+        """Refuse clients that exceed the rate limit or are not authenticated."""
         client = (scope.get("client") or ("",))[0]
         if not self._rates.take(client):
             return error_reply(HTTPStatus.TOO_MANY_REQUESTS, "too many requests", headers={"Retry-After": "1"})
@@ -152,7 +152,7 @@ class Guard:
         return Identity()
 
     async def _read_body(self, headers: Headers, receive: Receive) -> tuple[Response | None, Receive]:
-        """Read the whole body, which is bounded in size and time; return a refusal, or what hands it to the app."""
+        """Read the body, limited in size and time; return a refusal, or a `receive` that replays it to the app."""
         too_large = error_reply(
             HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body is larger than {self._access.max_body_bytes:,} bytes"
         )
@@ -176,6 +176,16 @@ class Guard:
             return pending.pop() if pending else await receive()
 
         return None, replay
+
+    def _counting_failures(self, scope: Scope, send: Send) -> Send:
+        """Charge for a wrong token in the form as for one in a header."""
+
+        async def send_and_count(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.start" and message["status"] == HTTPStatus.UNAUTHORIZED:
+                self._rates.take((scope.get("client") or ("",))[0], _FAILURE_COST)
+            await send(message)
+
+        return send_and_count if scope["path"] == LOGIN else send
 
     def _with_headers(self, scope: Scope, origin: str, send: Send) -> Send:
         async def send_with_headers(message: MutableMapping[str, Any]) -> None:

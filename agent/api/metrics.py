@@ -1,4 +1,4 @@
-"""Figures of the server and the queue in the text format of Prometheus."""
+"""Metrics of the server and the queue in the text format of Prometheus."""
 
 import resource
 import time
@@ -15,7 +15,7 @@ _BUCKETS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
 class Metrics:
-    """Counts requests; everything else is read when somebody asks."""
+    """Counts requests; all other metrics are read on request."""
 
     def __init__(self, watch: LogWatch) -> None:
         self._watch = watch
@@ -25,13 +25,13 @@ class Metrics:
         self._started = time.time()
 
     def count(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Count one finished request; `route` is the pattern of its path, so that there are few of them."""
+        """Count one finished request; `route` is the path pattern, which keeps the number of labels small."""
         self._requests[method, route, status] += 1
         self._seconds += seconds
         self._buckets.update(bound for bound in _BUCKETS_S if seconds <= bound)
 
     def render(self, stats: QueueStats | None) -> str:
-        """Return all figures; without `stats` those of the queue are left out, because it cannot be reached."""
+        """Return all metrics; without `stats`, if the queue is unreachable, those of the queue are omitted."""
         return "\n".join([*self._server_lines(), *_queue_lines(stats), ""])
 
     def _server_lines(self) -> Iterator[str]:
@@ -55,7 +55,7 @@ class Metrics:
 
 
 def resident_bytes() -> int:
-    """Return the memory that this process has now; on systems without /proc, the most it has had."""
+    """Return the resident memory of this process; on systems without /proc, its peak."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
     except (OSError, ValueError, IndexError):

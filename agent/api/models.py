@@ -1,4 +1,4 @@
-"""What requests and replies contain, as the OpenAPI document describes it."""
+"""Request and response models of the API, as in the OpenAPI document."""
 
 from collections.abc import Mapping
 from datetime import UTC
@@ -20,7 +20,7 @@ from tooling.contract.json_codec import encode
 
 MAX_PROMPT_CHARS = 200_000
 _Name = Annotated[str, Field(max_length=200)]
-# What the database stores as text has no NUL.
+# Text in the database cannot contain NUL.
 _Text = Annotated[str, Field(pattern=r"^[^\x00]*$")]
 Prompt = Annotated[str, Field(min_length=1, max_length=MAX_PROMPT_CHARS, pattern=r"^[^\x00]*[^\x00\s][^\x00]*$")]
 Backend = Literal["", "sandbox", "host", "docker"]
@@ -62,7 +62,7 @@ class TaskBody(_Body):
 
 
 class ScheduleBody(_Body):
-    """A task to create again and again; `cron` has five fields and is read in the time zone `zone`."""
+    """A task to create repeatedly; `cron` has five fields and is read in the time zone `zone`."""
 
     cron: Annotated[_Text, Field(min_length=1, max_length=200)]
     zone: Annotated[_Text, Field(max_length=100)] = "UTC"
@@ -116,7 +116,7 @@ class QuestionData:
 
 
 def question_data(question: PendingQuestion, card: str) -> QuestionData:
-    """Return a question as replies have it; `card` is what a terminal shows."""
+    """Return a question in the form of replies; `card` is the text that a terminal shows."""
     return QuestionData(
         question_id=question.question_id,
         task_id=question.task_id,

@@ -1,5 +1,8 @@
-"""What the endpoints and pages work with; given to them by whoever starts the server."""
+"""Dependencies of the endpoints and pages, passed in by the caller that starts the server."""
 
+import asyncio
+import threading
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import field
 from pathlib import Path
@@ -21,28 +24,54 @@ from agent.vocabulary.errors import InputError
 from tooling.contract.fast_dataclass import dataclass
 
 T = TypeVar("T")
+_MAX_LOGS = 1000
+
+
+class TaskRunIds:
+    """Finds the runs of tasks in the logs of their sessions; of a log that it knows, it reads only what is new."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: OrderedDict[Path, tuple[int, dict[str, str]]] = OrderedDict()
+
+    def latest(self, log: Path, task_id: str) -> str:
+        """Return the id of a task's latest run; a session may have runs of other tasks, and several of this one."""
+        with self._lock:
+            end, runs = self._known.pop(log, (0, {}))
+            if end > (size := log.stat().st_size):
+                end, runs = 0, {}
+            if end < size:
+                for line in read_lines(log, end):
+                    end = line.end
+                    found = line.envelope() if line.type == RunStarted.type else None
+                    if found and isinstance(found.event, RunStarted) and found.event.task_id:
+                        runs[found.event.task_id] = found.run_id
+            self._known[log] = (end, runs)
+            if len(self._known) > _MAX_LOGS:
+                self._known.popitem(last=False)
+            return runs.get(task_id, "")
 
 
 class CardText(Protocol):
-    """How front ends show what they ask the user, so that all of them show the same."""
+    """Renders a question or an approval, so that all front ends show the same text."""
 
     def __call__(self, request: ApprovalRequested | QuestionAsked, *, step: str) -> str:
-        """Return the complete text: what would be done, where, why, and its diff; nothing in it is hidden."""
+        """Return the complete text: action, folder, reason and diff; nothing is hidden."""
 
 
 class Containers(Protocol):
-    """The containers of executors, whoever started them."""
+    """The containers of executors, started by any process."""
 
     async def rows(self) -> list[ContainerRow]:
-        """Return all of them; none if there is no pool or no engine."""
+        """Return all containers; none if there is no pool or no engine."""
 
     async def remove(self, container_id: str) -> None:
-        """Remove one, with what runs in it. Raises InputError if there is none."""
+        """Remove a container and its processes. Raises InputError if there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorParts:
-    """Executors and their workspaces, as the settings say."""
+    """Executors and their workspaces according to the settings."""
 
     containers: Containers
     workspaces: Workspaces
@@ -51,9 +80,10 @@ class ExecutorParts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerParts:
-    """Everything an endpoint needs.
+    """Dependencies of the endpoints.
 
-    `task_settings` are settings of every task that is created here; `report_bug` gets errors of ours, with the request.
+    `task_settings` apply to every task created here; `report_bug` receives our own errors, with the request;
+    `translate` translates the texts of the pages into the user's language.
     """
 
     access: Access
@@ -67,29 +97,24 @@ class ServerParts:
     executors: ExecutorParts
     report_bug: Callable[[str, Exception], None]
     task_settings: Mapping[str, str] = field(default_factory=dict)
+    translate: Callable[[str], str] = str
+    runs: TaskRunIds = field(default_factory=TaskRunIds)
 
     def card_text(self, question: PendingQuestion) -> str:
-        """Return what a terminal shows for a question."""
+        """Return the text that a terminal shows for a question."""
         return self.card(input_request(question), step=question.step_id)
 
-    def run_of(self, task: Task) -> str:
+    async def run_of(self, task: Task) -> str:
         """Return the id of a task's latest run; empty if it has not started one."""
         if task.outcome and task.outcome.run_id:
             return task.outcome.run_id
         if task.started_at is None:
             return ""
         try:
-            started = [line.envelope() for line in read_lines(self._log_of(task), only=RunStarted.type)]
+            log = self.store.folder_for(task.session_id).events
+            return await asyncio.to_thread(self.runs.latest, log, task.task_id)
         except (OSError, InputError):
             return ""
-        # A session may have had other runs before this task, or between two attempts.
-        for found in reversed(started):
-            if found and isinstance(found.event, RunStarted) and found.event.task_id == task.task_id:
-                return found.run_id
-        return ""
-
-    def _log_of(self, task: Task) -> Path:
-        return self.store.folder_for(task.session_id).events
 
     def session(self, session_id: str) -> SessionFolder:
         """Return the folder of a session. Raises NotFound."""
@@ -100,7 +125,7 @@ class ServerParts:
 
 
 async def find(lookup: Awaitable[T]) -> T:
-    """Return what a lookup finds; what does not exist is a 404, not an invalid request."""
+    """Return the result of a lookup; a missing object becomes a 404 rather than an invalid request."""
     try:
         return await lookup
     except InputError as error:
@@ -108,7 +133,7 @@ async def find(lookup: Awaitable[T]) -> T:
 
 
 def input_request(question: PendingQuestion) -> ApprovalRequested | QuestionAsked:
-    """Return the event with which the run asked."""
+    """Return the event in which the run asked the question."""
     if question.kind == "question":
         return QuestionAsked(question_id=question.question_id, question=question.text, options=question.options)
     return ApprovalRequested(

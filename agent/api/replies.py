@@ -1,4 +1,4 @@
-"""The form of every reply: `{code, message, data}`, also of errors, and never a traceback."""
+"""The form of every reply, errors included: `{code, message, data}`, never a traceback."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -11,15 +11,17 @@ from fastapi.responses import Response
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
+from agent.service.task import NotOpen
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import AgentError, InputError, SessionBusy, UsageError
 from tooling.contract.json_codec import encode
 
 T = TypeVar("T")
+_JSON_HINT = "send JSON, with the header Content-Type: application/json"
 
 
 class Reply(BaseModel, Generic[T]):
-    """What every endpoint returns; `code` is 0, or the HTTP status of an error."""
+    """The reply of every endpoint; `code` is 0, or the HTTP status of an error."""
 
     code: int = 0
     message: str = "ok"
@@ -34,21 +36,22 @@ class Problem(BaseModel):
 
 
 class NotFound(AgentError):
-    """What a request names does not exist."""
+    """The object named in a request does not exist."""
 
 
 class Forbidden(AgentError):
-    """A request may not do what it wants, whoever sends it."""
+    """The request is not allowed for any client."""
 
 
 class Conflict(AgentError):
-    """What a request wants is not possible in the present state."""
+    """The request is not possible in the current state."""
 
 
-# What the request has wrong; everything else that an AgentError reports is a state of the task or of this machine.
+# Errors of the request; every other AgentError is about the state of the task or of this machine.
 _STATUSES: Sequence[tuple[type[AgentError], HTTPStatus]] = (
     (NotFound, HTTPStatus.NOT_FOUND),
     (Forbidden, HTTPStatus.FORBIDDEN),
+    (NotOpen, HTTPStatus.CONFLICT),
     (InputError, HTTPStatus.UNPROCESSABLE_ENTITY),
     (UsageError, HTTPStatus.BAD_REQUEST),
     (SessionBusy, HTTPStatus.CONFLICT),
@@ -56,7 +59,7 @@ _STATUSES: Sequence[tuple[type[AgentError], HTTPStatus]] = (
 
 
 class JsonResponse(Response):
-    """JSON with text as it is; lone surrogates, which commands may print, become escapes."""
+    """JSON without escaping of non-ASCII text; lone surrogates, which commands may print, are escaped."""
 
     media_type = "application/json"
 
@@ -84,14 +87,14 @@ def error_reply(
 
 
 def status_of(error: AgentError) -> HTTPStatus:
-    """Return the HTTP status that says what an error says."""
+    """Return the HTTP status for an error."""
     if known := next((status for kind, status in _STATUSES if isinstance(error, kind)), None):
         return known
     return HTTPStatus.SERVICE_UNAVAILABLE if error.exit_code == exit_codes.RETRY_LATER else HTTPStatus.CONFLICT
 
 
 async def on_agent_error(request: Request, error: Exception) -> Response:
-    """Reply to what the request asked for and cannot have."""
+    """Reply to a request that fails with an AgentError."""
     assert isinstance(error, AgentError)
     return error_reply(status_of(error), error.message, hint=error.hint)
 
@@ -103,12 +106,15 @@ async def on_http_error(request: Request, error: Exception) -> Response:
 
 
 async def on_invalid_request(request: Request, error: Exception) -> Response:
-    """Reply to a request that does not have the documented form; the values themselves are not repeated."""
+    """Reply to a request without the documented form; its values are not repeated."""
     assert isinstance(error, RequestValidationError)
     errors = [f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in error.errors()]
-    return error_reply(HTTPStatus.UNPROCESSABLE_ENTITY, "the request is not valid", errors=errors[:20])
+    is_json = request.headers.get("content-type", "").partition(";")[0].strip().endswith("json")
+    is_body_wrong = any(problem["loc"] == ("body",) for problem in error.errors())
+    hint = _JSON_HINT if is_body_wrong and not is_json else ""
+    return error_reply(HTTPStatus.UNPROCESSABLE_ENTITY, "the request is not valid", hint=hint, errors=errors[:20])
 
 
 async def on_bug(request: Request, error: Exception) -> Response:
-    """Reply to a request that met an error of ours; the traceback goes to the log, not to the client."""
+    """Reply to a request that hit a bug; the traceback goes to the log, not to the client."""
     return error_reply(HTTPStatus.INTERNAL_SERVER_ERROR, "internal error; the server's log has the details")

@@ -1,5 +1,6 @@
-"""The endpoints for runs, whose events are a stream, for sessions, and for callbacks of executors."""
+"""The endpoints for runs and their event streams, for sessions, and for callbacks of executors."""
 
+import asyncio
 import hashlib
 import json
 from datetime import UTC, datetime
@@ -13,8 +14,8 @@ from agent.api.models import CallbackBody
 from agent.api.parts import ServerParts
 from agent.api.replies import NotFound, Reply, ok
 from agent.api.task_routes import ERRORS, PREFIX, IdempotencyKey, Limit, Name
-from agent.service.callback_inbox import Callback
-from agent.service.task import DEFAULT_USER
+from agent.service.callback_inbox import Callback, CallbackInbox, SessionReport
+from agent.service.task import DEFAULT_USER, TaskProgress
 from agent.sessions.log.log_index import run_events
 from agent.sessions.store import SessionFolder
 from agent.sessions.views.listing import (
@@ -33,7 +34,7 @@ from agent.vocabulary.errors import InputError
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import encode
 
-# Larger than any number of an event, and still one that every client can compute with.
+# Larger than the number of any event, and still exact as a JavaScript number.
 _MAX_SEQ = 2**53
 Seq = Annotated[int, Query(ge=0, le=_MAX_SEQ, description="leave out events up to this number")]
 TraceId = Annotated[str, Header(alias="X-Trace-ID", max_length=100)]
@@ -42,7 +43,10 @@ LastEventId = Annotated[str, Header(alias="Last-Event-ID", max_length=40)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionData:
-    """A session with its runs, newest first; `sdk_session_id` continues its conversation."""
+    """A session with its runs, newest first; `sdk_session_id` continues its conversation.
+
+    `report` is built from the callbacks of executors, the only source for a session that runs elsewhere.
+    """
 
     session_id: str
     user_id: str
@@ -54,11 +58,12 @@ class SessionData:
     cwd: str
     cost_usd: float | None
     runs: tuple[RunRow, ...]
+    report: SessionReport | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallbackReceipt:
-    """That a callback was taken; `is_new` is false if it was there already."""
+    """Receipt of a callback; `is_new` is false for a duplicate."""
 
     status: str
     is_new: bool
@@ -92,7 +97,7 @@ def run_routes(parts: ServerParts) -> APIRouter:
         The id of each is its number: a client that reconnects with `Last-Event-ID` misses nothing and gets nothing
         twice.
         """
-        run = find_known_run(parts, run_id)
+        run = await asyncio.to_thread(find_known_run, parts, run_id)
         is_number = last_event_id.isascii() and last_event_id.isdecimal()
         seen = min(int(last_event_id), _MAX_SEQ) if is_number else after
         frames = RunStream(run.folder, run.run_id, parts.watch, after=seen).frames()
@@ -113,7 +118,13 @@ def session_routes(parts: ServerParts) -> APIRouter:
     @router.get("/sessions/{session_id}", response_model=Reply[SessionData])
     def show_session(session_id: Name) -> Response:
         """Show a session."""
-        return ok(_session_data(parts.session(session_id)))
+        try:
+            report = parts.inbox.report(session_id)
+        except InputError:
+            report = None
+        if report and session_id not in parts.store.ids():
+            return ok(_reported_session(session_id, report))
+        return ok(_session_data(parts.session(session_id), report))
 
     @router.get("/sessions/{session_id}/callbacks", response_model=Reply[list[Callback]])
     def list_callbacks(session_id: Name) -> Response:
@@ -128,11 +139,14 @@ def callback_routes(parts: ServerParts) -> APIRouter:
     router = APIRouter(prefix=PREFIX, tags=["callbacks"], responses=ERRORS)
 
     @router.post("/callback", response_model=Reply[CallbackReceipt])
-    def receive_callback(body: CallbackBody, key: IdempotencyKey = "", trace_id: TraceId = "") -> Response:
-        """Take an event that an executor reports. One that is sent again, with the same key, changes nothing."""
+    async def receive_callback(body: CallbackBody, key: IdempotencyKey = "", trace_id: TraceId = "") -> Response:
+        """Take an event that an executor reports: it updates session and task.
+
+        One that is sent again, with the same key, changes nothing. How a task ends is decided by its worker, not here.
+        """
         text = json.dumps([body.session_id, body.event, body.data], sort_keys=True)
         callback = Callback(
-            # A client that sends no key means the same by the same words.
+            # Without a key, identical requests count as duplicates.
             key=key or hashlib.sha256(text.encode("utf-8", "replace")).hexdigest(),
             session_id=body.session_id,
             event=body.event,
@@ -140,9 +154,20 @@ def callback_routes(parts: ServerParts) -> APIRouter:
             received_at=str(encode(datetime.now(UTC))),
             trace_id=trace_id,
         )
-        return ok(CallbackReceipt(status="received", is_new=parts.inbox.receive(callback)))
+        is_new, report = await asyncio.to_thread(_receive, parts.inbox, callback)
+        if is_new and report:
+            progress = TaskProgress(
+                progress=report.progress, current_step=report.current_step, error=report.error_message
+            )
+            await parts.tasks.report(body.session_id, progress)
+        return ok(CallbackReceipt(status="received", is_new=is_new))
 
     return router
+
+
+def _receive(inbox: CallbackInbox, callback: Callback) -> tuple[bool, SessionReport | None]:
+    is_new = inbox.receive(callback)
+    return is_new, inbox.report(callback.session_id) if is_new else None
 
 
 def find_known_run(parts: ServerParts, run_id: str) -> RunRef:
@@ -164,7 +189,23 @@ def read_run(parts: ServerParts, run_id: str) -> RunView:
     return run_view(events)
 
 
-def _session_data(folder: SessionFolder) -> SessionData:
+def _reported_session(session_id: str, report: SessionReport) -> SessionData:
+    return SessionData(
+        session_id=session_id,
+        user_id=DEFAULT_USER,
+        status=report.status,
+        sdk_session_id=session_id,
+        created_at="",
+        updated_at=report.updated_at,
+        title="",
+        cwd="",
+        cost_usd=None,
+        runs=(),
+        report=report,
+    )
+
+
+def _session_data(folder: SessionFolder, report: SessionReport | None) -> SessionData:
     row = session_row(folder)
     try:
         runs = tuple(run_rows(folder))
@@ -181,4 +222,5 @@ def _session_data(folder: SessionFolder) -> SessionData:
         cwd=row.cwd,
         cost_usd=row.cost_usd,
         runs=runs,
+        report=report,
     )

@@ -66,20 +66,20 @@ def task_routes(parts: ServerParts) -> APIRouter:
     @router.get("/tasks/{task_id}", response_model=Reply[TaskData])
     async def show_task(task_id: Name) -> Response:
         """Show a task. Ended ones stay."""
-        return _task_reply(await find(parts.tasks.get(task_id)))
+        return await _task_reply(await find(parts.tasks.get(task_id)))
 
     @router.post("/tasks/{task_id}/cancel", response_model=Reply[TaskData])
     async def cancel_task(task_id: Name) -> Response:
         """Cancel a task: a queued one at once, a running one with its processes."""
-        return _task_reply(await parts.tasks.cancel((await find(parts.tasks.get(task_id))).task_id))
+        return await _task_reply(await parts.tasks.cancel((await find(parts.tasks.get(task_id))).task_id))
 
     @router.post("/tasks/{task_id}/retry", response_model=Reply[TaskData])
     async def retry_task(task_id: Name) -> Response:
         """Put a failed or canceled task back into the queue. It resumes: no finished step is repeated."""
-        return _task_reply(await parts.tasks.retry((await find(parts.tasks.get(task_id))).task_id))
+        return await _task_reply(await parts.tasks.retry((await find(parts.tasks.get(task_id))).task_id))
 
-    def _task_reply(task: Task) -> Response:
-        return ok(task_data(task, parts.run_of(task)))
+    async def _task_reply(task: Task) -> Response:
+        return ok(task_data(task, await parts.run_of(task)))
 
     return router
 

@@ -1,1 +1,1 @@
-"""Where tool calls and their processes run."""
+"""Backends: where tool calls and their processes run."""

@@ -1,4 +1,4 @@
-"""The interface of backends: where commands run, and what a run must know about that."""
+"""The interface of backends, which run commands."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
@@ -15,8 +15,8 @@ from tooling.web.network_attempt import OnAttempt
 class BackendOptions:
     """The folders and hosts that commands of a run may access, and callbacks for events.
 
-    `hidden` are Windlass's own folders, which stay invisible even inside a visible folder, except for `outputs`, the
-    full outputs of commands, which they can read. `image` is that of containers. `on_sandbox_error` is called
+    `hidden` are Windlass's own folders, invisible even inside a visible folder, except for `outputs`, the
+    full outputs of commands, which commands can read. `image` is the container image. `on_sandbox_error` is called
     if the backend cannot be used, `on_attempt` for every host a command tries to reach.
     """
 
@@ -35,7 +35,7 @@ class BackendOptions:
     on_sandbox_error: Callable[[SandboxError], None] = lambda error: None
 
     def without_callbacks(self) -> "BackendOptions":
-        """Return the same choices for no run in particular."""
+        """Return the same options without the callbacks of a run."""
         plain = BackendOptions(workspace=self.workspace, environ=self.environ)
         return replace(self, on_attempt=plain.on_attempt, warn=plain.warn, on_sandbox_error=plain.on_sandbox_error)
 
@@ -50,11 +50,11 @@ async def _allow_host(host: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backend:
-    """Where the commands of a run are executed.
+    """Runs the commands of a run.
 
     `start` prepares it in the background, `ready` returns when commands can run safely or raises SandboxError,
-    `allow_host` lets commands reach a host from now on, `end_run` forgets what was allowed for one run,
-    `adjustments` are its own rules for verdicts, `warnings` are shown at the start of a run.
+    `allow_host` lets commands reach a host from now on, `end_run` revokes the permissions of one run,
+    `adjustments` are its rules for verdicts, `warnings` are shown at the start of a run.
     """
 
     name: str

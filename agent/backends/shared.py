@@ -1,4 +1,4 @@
-"""A backend that outlives one run: at the prompt, files in /tmp and background commands stay until the session ends."""
+"""A backend that outlives one run: in the REPL, files in /tmp and background commands stay until the session ends."""
 
 import asyncio
 from collections.abc import Awaitable, Iterable
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Opened:
-    """A backend with the choices it was built from."""
+    """A backend with the options it was built from."""
 
     name: str
     options: BackendOptions
@@ -42,7 +42,7 @@ class SharedBackend:
         self.connections: KeptConnections | None = None
 
     def open(self, name: str, options: BackendOptions, secrets: Iterable[str] = ()) -> tuple[Backend, BackgroundJobs]:
-        """Return the backend and jobs for the next run, which gets all events until it closes the backend."""
+        """Return the backend and jobs for the next run, which receives all events until it closes the backend."""
         wanted = options.without_callbacks()
         opened = self._opened
         if opened is None or (opened.name, opened.options) != (name, wanted):
@@ -53,7 +53,7 @@ class SharedBackend:
         return replace(opened.backend, close=self._end_run), opened.jobs
 
     def report_to_current_run(self, options: BackendOptions) -> BackendOptions:
-        """Return the options with callbacks that reach whatever run is going on."""
+        """Return the options with callbacks that go to the current run."""
         return replace(options, on_attempt=self._on_attempt, warn=self._warn, on_sandbox_error=self._on_sandbox_error)
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The backends by name; a new one is a file of its own and a line here."""
+"""The backends by name; a new one is one module and one line here."""
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -15,6 +15,6 @@ BACKENDS: Mapping[str, str] = {
 
 
 def build_backend(name: str, options: BackendOptions) -> Backend:
-    """Return the backend of that name for the commands of one run."""
+    """Return the backend with this name for the commands of one run."""
     build = cast(Callable[[BackendOptions], Backend], import_module(BACKENDS[name]).build_backend)
     return build(options)

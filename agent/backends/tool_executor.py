@@ -1,6 +1,8 @@
 """The tool executor of every backend whose tools run in this process: registry, interceptors, jobs, web."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
 from agent.backends.backend import Backend
 from tooling.contract.action import Action, Adjustment, Approver, Effect, Judge, Verdict
@@ -10,9 +12,8 @@ from tooling.contract.json_codec import DecodeError, JsonObject, decode
 from tooling.contract.memory import Memory
 from tooling.contract.question import Asker
 from tooling.contract.result import ToolError, ToolResult
+from tooling.contract.scheduler import TaskScheduler
 from tooling.contract.tool import AnyTool, SavedTasks, ToolServices, ToolSpec, no_saved_tasks
-from tooling.finish import OutputFinisher, SecretNotice
-from tooling.invoke import Invoker
 from tooling.jobs import BackgroundJobs
 from tooling.output import MIN_OUTPUT_CHARS
 from tooling.permission import PermissionInterceptor
@@ -20,8 +21,10 @@ from tooling.registry import ToolRegistry, load_tools
 from tooling.safety.action_judge import ActionJudge
 from tooling.safety.judges import block_secret_leaks
 from tooling.safety.secrets.redact import Redactor
-from tooling.safety.secrets.secret_files import SecretFiles
 from tooling.web.session import WebSession
+
+if TYPE_CHECKING:
+    from tooling.invoke import Invoker
 
 
 class LocalToolExecutor:
@@ -30,7 +33,7 @@ class LocalToolExecutor:
     def __init__(
         self,
         registry: ToolRegistry,
-        invoker: Invoker,
+        invoker: "Callable[[], Invoker]",
         permission: PermissionInterceptor,
         services: ToolServices,
         own_jobs: BackgroundJobs | None,
@@ -40,16 +43,21 @@ class LocalToolExecutor:
         self.services = services
         self._registry = registry
         self._closers: list[Callable[[], Awaitable[None]]] = []
-        self._invoker = invoker
+        self._make_invoker = invoker
         self._own_jobs = own_jobs
         self._web = web
+
+    @cached_property
+    def _invoker(self) -> "Invoker":
+        """The invoker of calls; its modules are imported with the first one."""
+        return self._make_invoker()
 
     async def call_tool(self, name: str, args: JsonObject, ctx: ExecCtx) -> ToolResult:
         """Run one call and return its result; never raises."""
         return await self._invoker.invoke(name, args, ctx)
 
     def judge_call(self, name: str, args: JsonObject, ctx: ExecCtx) -> tuple[Action, Verdict] | None:
-        """Judge a call that is not made yet; None if there is no such call."""
+        """Judge a call without making it; None if there is no such call."""
         tool = self._registry.get(name)
         if tool is None:
             return None
@@ -82,7 +90,7 @@ class LocalToolExecutor:
 
     def has_tool(self, name: str) -> bool:
         """Return whether `schemas` contains this name."""
-        return self._registry.get(name) is not None
+        return self._registry.spec_of(name) is not None
 
     def effect_of(self, name: str) -> Effect | None:
         """Return the effect of a tool."""
@@ -91,8 +99,7 @@ class LocalToolExecutor:
 
     def spec_of(self, name: str) -> ToolSpec | None:
         """Return the spec of a tool."""
-        tool = self._registry.get(name)
-        return None if tool is None else tool.spec
+        return self._registry.spec_of(name)
 
 
 def build_tool_executor(
@@ -109,6 +116,7 @@ def build_tool_executor(
     plugin_tools: Iterable[type[AnyTool]] = (),
     web: WebSession | None = None,
     memory: Memory | None = None,
+    scheduler: TaskScheduler | None = None,
     jobs: BackgroundJobs | None = None,
     saved_tasks: SavedTasks = no_saved_tasks,
     interceptors: Sequence[Interceptor] = (),
@@ -116,8 +124,8 @@ def build_tool_executor(
 ) -> tuple[LocalToolExecutor, tuple[str, ...]]:
     """Build the executor of all tools on a backend; return it with the warnings about plugins.
 
-    `adjustments` are added to those of the backend; an own `judge` replaces them all. Given `jobs` are not stopped when
-    the executor is closed. `hooks` see a call before it is judged, `interceptors` calls that are permitted.
+    `adjustments` are added to those of the backend; a given `judge` replaces them all. Given `jobs` are not stopped
+    when the executor is closed. `hooks` see calls before they are judged, `interceptors` see permitted calls.
     """
     redactor = redactor or Redactor()
     web = web or WebSession()
@@ -139,19 +147,31 @@ def build_tool_executor(
         web=web,
         action_gate=permission,
         memory=memory,
+        scheduler=scheduler,
         secrets=redactor,
         saved_tasks=saved_tasks,
     )
     registry, warnings = load_tools(services, plugin_tools)
-    invoker = Invoker(
+    invoker = partial(_build_invoker, registry, redactor, trim_chars, warn, (*hooks, permission), interceptors)
+    return LocalToolExecutor(registry, invoker, permission, services, own_jobs, web), warnings
+
+
+def _build_invoker(
+    registry: ToolRegistry,
+    redactor: Redactor,
+    trim_chars: Callable[[], int],
+    warn: Callable[[str], None] | None,
+    before: Sequence[Interceptor],
+    permitted: Sequence[Interceptor],
+) -> "Invoker":
+    """Build the invoker of calls; `before` sees them before they are permitted."""
+    from tooling.finish import OutputFinisher, SecretNotice
+    from tooling.invoke import Invoker
+    from tooling.safety.secrets.secret_files import SecretFiles
+
+    notices = (SecretNotice(warn),) if warn else ()
+    return Invoker(
         registry=registry,
-        interceptors=(
-            *hooks,
-            permission,
-            SecretFiles(redactor),
-            *((SecretNotice(warn),) if warn else ()),
-            *interceptors,
-        ),
+        interceptors=(*before, SecretFiles(redactor), *notices, *permitted),
         finisher=OutputFinisher(redactor, trim_chars),
     )
-    return LocalToolExecutor(registry, invoker, permission, services, own_jobs, web), warnings

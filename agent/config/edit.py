@@ -22,7 +22,7 @@ def set_value(path: Path, key: str, text: str) -> None:
     """Write `key = text` to the settings file at `path`; `none` removes the key, so its default applies."""
     keys = split_key(key)
     if any(0xD800 <= ord(char) <= 0xDFFF for char in f"{key}{text}"):
-        # Bytes of the command line that are no UTF-8 arrive as lone surrogates.
+        # Invalid UTF-8 on the command line arrives as lone surrogates.
         raise InputError("the value is not UTF-8 text")
     value = _parse_value(keys, text)
     before = read_text(path) or ""

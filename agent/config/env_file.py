@@ -1,4 +1,4 @@
-"""The `.env` file beside the settings file, and `${VAR}` in the values of the settings file."""
+"""The `.env` file next to the settings file, and `${VAR}` in the values of the settings file."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -14,7 +14,7 @@ from tooling.contract.fast_dataclass import dataclass
 
 ENV_FILE = ".env"
 _EXPECTED = "expected NAME=value"
-# In quotes, as in a shell: single ones keep everything, double ones know a few escapes.
+# Quotes as in a shell: single ones keep everything, double ones allow a few escapes.
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "\\": "\\", "$": "$"}
 _REFERENCE, _ESCAPED = "${", "$${"
 
@@ -107,7 +107,7 @@ def _expand_value(value: object, setting: SettingValue, variables: Mapping[str, 
 
 
 def _expand_text(text: str, setting: SettingValue, variables: Mapping[str, str]) -> str:
-    """Replace `${VAR}`; `$${` is a literal `${`. What a variable contains is not expanded again."""
+    """Replace `${VAR}`; `$${` is a literal `${`. The values of variables are not expanded again."""
     before, reference, after = text.partition(_REFERENCE)
     if not reference:
         return text

@@ -40,7 +40,7 @@ PROVIDER_VARIABLES: Mapping[str, KeyPath] = {
     **SEARCH_VARIABLES,
 }
 
-# Variables that many programs use; a value that means nothing here is ignored. DEBUG is the weaker one.
+# Variables that many programs use; unknown values are ignored. DEBUG has lower precedence.
 _LOG_LEVELS: Mapping[str, Mapping[str, str]] = {
     "DEBUG": dict.fromkeys(("1", "true", "yes", "on"), "debug"),
     "LOG_LEVEL": {
@@ -58,7 +58,7 @@ _LOG_LEVELS: Mapping[str, Mapping[str, str]] = {
 
 
 def is_shared_place(setting: str, environ: Mapping[str, str]) -> bool:
-    """Return whether others use this place, too: as set, or because CI runs us."""
+    """Return whether the machine is shared: according to the setting, or because this is CI."""
     if setting != "auto":
         return setting == "yes"
     return environ.get("CI", "").lower() not in ("", "0", "false", "no")
@@ -93,7 +93,7 @@ def check_unknown_variables(
     environ: Mapping[str, str], *, strict: bool, source: str = "environment"
 ) -> tuple[str, ...]:
     """Return a warning about unknown AGENT_* variables, or raise ConfigError if `strict`."""
-    # CI servers set AGENT_* variables of their own: they share one line and do not stop a run by default.
+    # CI servers set other AGENT_* variables: they share one line and do not stop a run by default.
     known = [name for name, _ in _known_variables() if name.startswith(_PREFIX)] + list(_RESERVED_VARIABLES)
     unknown = sorted(name for name in environ if name.startswith(_PREFIX) and name not in known)
     if unknown:
@@ -131,7 +131,7 @@ def _read_variable(
     name: str, path: KeyPath, value: str, layer: Literal["environment", ".env"]
 ) -> tuple[SettingValue, ...]:
     if name == ANTHROPIC_MODEL and not value.startswith(("claude-", "anthropic/")):
-        # Another name does not tell whose model it is.
+        # Any other name does not identify the provider.
         value = f"anthropic/{value}"
     origin = Origin(layer=layer, where=name)
     return validate_and_split(

@@ -81,7 +81,7 @@ def _existing_rules(name: str, below: Mapping[KeyPath, SettingValue], given: Seq
     return list(rules) if isinstance(rules, (list, tuple)) else []
 
 
-# A bare run ignores everything that users and projects leave behind, unless a flag says otherwise.
+# A bare run ignores the files of users and projects, unless a flag says otherwise.
 _BARE_OVERRIDES = tuple(
     SettingValue(path=(name,), value=value, origin=Origin(layer="flag", where="--bare"), source="flag --bare")
     for name, value in (("memory", False), ("project_notes", False), ("mcp", "never"))
@@ -94,7 +94,7 @@ _OPENAI_BASE = ("api_bases", "openai")
 class LoadedSettings:
     """The settings of a run, the origin of each, warnings, and the texts to redact.
 
-    `is_bare` means that what the user has set up was ignored.
+    `is_bare` means that the user's configuration was ignored.
     """
 
     settings: Settings
@@ -202,7 +202,7 @@ def _belongs_to_another_provider(model: SettingValue) -> bool:
 
 
 def _drop_overridden_reasoning(merged: dict[KeyPath, SettingValue]) -> None:
-    """Drop what the user's file says about single models if a flag says it for all of them."""
+    """Drop the settings for single models in the user's file if a flag sets the value for all models."""
     general = merged.get(("reasoning",))
     if general is None or general.origin.layer != "flag":
         return

@@ -1,4 +1,4 @@
-"""The user's MCP servers: the file `mcp.json`, files for one run, and which servers a run offers."""
+"""The user's MCP servers: the file `mcp.json`, files for one run, and the choice of servers for a run."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -28,13 +28,13 @@ def server_file(environ: Mapping[str, str]) -> Path:
 
 
 def user_servers(environ: Mapping[str, str]) -> ServerFile:
-    """Return the servers of the user's file; none without one. Raises ConfigError if it cannot be read."""
+    """Return the servers of the user's file; none without one. Raises ConfigError if it is unreadable."""
     path = server_file(environ)
     return _read(path) if path.exists() else ServerFile()
 
 
 def merge_files(paths: Iterable[Path]) -> dict[str, object]:
-    """Return the servers of files that the user named for a run, as the object of one. Raises ConfigError."""
+    """Return the servers of files named for a run, merged into one object. Raises ConfigError."""
     entries: dict[str, object] = {}
     for path in paths:
         _all_offered(_read(path), str(path))
@@ -43,7 +43,7 @@ def merge_files(paths: Iterable[Path]) -> dict[str, object]:
 
 
 def task_servers(document: object) -> tuple[McpServer, ...]:
-    """Return the servers of a parsed `mcpServers` object, all of them offered. Raises ConfigError."""
+    """Return the servers of a parsed `mcpServers` object, all of them enabled. Raises ConfigError."""
     try:
         return _all_offered(parse_servers(document), "mcp_config")
     except ServerProblem as problem:

@@ -1,4 +1,4 @@
-"""A setting's value as one layer gives it, and where that value came from."""
+"""A setting's value in one layer, and the origin of that value."""
 
 from typing import Literal, TypeAlias
 
@@ -28,7 +28,7 @@ DEFAULT = Origin(layer="default")
 class SettingValue:
     """One value from one layer; errors name its `source`.
 
-    `is_text` values are still to be parsed, `has_references` values contain variables still to be replaced.
+    `is_text` values still need parsing; `has_references` values contain variables to be replaced.
     """
 
     path: KeyPath

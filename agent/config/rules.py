@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from agent.config.edit import set_value
 from agent.config.settings import ProjectRules, Settings
 from agent.config.user_file import read_user_file
 from agent.config.values import unflatten
@@ -70,6 +69,8 @@ def _set_rule(config: Path, rule: CommandRule, *, is_present: bool) -> bool:
         group = [other.words for other in known if (other.effect, other.folder) == (rule.effect, rule.folder)]
         group = [*group, rule.words] if is_present else [words for words in group if words != rule.words]
         key = f"projects.{json.dumps(rule.folder)}.{rule.effect}" if rule.folder else rule.effect
+        from agent.config.edit import set_value
+
         set_value(config, key, json.dumps(group, ensure_ascii=False))
     return True
 

@@ -1,4 +1,4 @@
-"""Which settings are secret, how they are masked, and which texts to redact."""
+"""Secret settings: their names, masking, and the texts to redact."""
 
 from collections.abc import Iterable, Mapping
 
@@ -6,7 +6,7 @@ from agent.config.origin import KeyPath
 from agent.config.settings import Settings
 
 _SECRET_SETTINGS = ("api_key", "keys", "callback_token")
-# In the table `service`; the URL of a database has a password in it.
+# In the table `service`; a database URL contains a password.
 _SERVICE_SECRETS = (
     "callback_token",
     "internal_api_token",

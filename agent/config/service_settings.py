@@ -1,6 +1,6 @@
-"""The settings of queue, workers and service: the table `[service]` of the file, or variables of the same names.
+"""The settings of queue, workers and service: the table `[service]` of the file, or environment variables.
 
-They are a table of their own, because `agent run` needs none of them.
+They are a separate table, because `agent run` needs none of them.
 """
 
 from collections.abc import Mapping
@@ -19,19 +19,19 @@ from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import decode
 
 TABLE = "service"
-# What other programs of this kind come with: everybody knows it.
+# The publicly known default of similar programs.
 PLACEHOLDER_TOKEN = "change-this-token-in-production"
 _PREFIX = "AGENT_"
 _COUNT = Limits(ge=1)
 _POSITIVE = Limits(gt=0)
 _NOT_NEGATIVE = Limits(ge=0)
-# Other names under which a setting is known.
+# Aliases of settings.
 _ALIASES = {"anthropic_token": "ANTHROPIC_AUTH_TOKEN"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceSettings:
-    """All settings of queue, workers and service; seconds, hours and days are in the names."""
+    """All settings of queue, workers and service; the names contain the units."""
 
     app_name: Annotated[str, "name in the API's description"] = "Executor Manager"
     app_version: Annotated[str, "version in the API's description"] = "0.1.0"
@@ -118,7 +118,7 @@ class ServiceSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedService:
-    """The settings, and where each comes from."""
+    """The settings and their origins."""
 
     settings: ServiceSettings
     origins: Mapping[str, Origin]
@@ -155,7 +155,7 @@ def _variables(name: str) -> tuple[str, ...]:
 def _check_zone(settings: ServiceSettings, origins: Mapping[str, Origin]) -> None:
     name = "task_pull_nightly_timezone"
     if settings.task_pull_nightly_timezone == ServiceSettings().task_pull_nightly_timezone:
-        # A small image may have no time zones at all.
+        # A small image may lack the time zone database.
         return
     try:
         ZoneInfo(settings.task_pull_nightly_timezone)

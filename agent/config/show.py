@@ -64,7 +64,7 @@ def _service_rows(loaded: LoadedSettings, environ: Mapping[str, str]) -> tuple[S
 
 
 def data_folder_row(environ: Mapping[str, str]) -> SettingRow:
-    """Return the folder of sessions and memory, which only the environment can choose."""
+    """Return the folder of sessions and memory, which can only be set by the environment."""
     variable = data_variable(environ)
     origin = Origin(layer="environment", where=variable) if variable else DEFAULT
     return SettingRow(name="data", value=str(data_path(environ)), origin=origin)

@@ -1,4 +1,4 @@
-"""Tokens of the servers: made at the first start, kept in a file that only their owner can read."""
+"""Tokens of the servers: created at the first start, in a file that only their owner can read."""
 
 import os
 import secrets
@@ -8,7 +8,7 @@ from pathlib import Path
 from agent.vocabulary.errors import ConfigError
 from tooling.files.atomic_write import TEMP_SUFFIX
 
-# What examples and templates have in place of a token.
+# Placeholders for tokens in examples and templates.
 PLACEHOLDERS = frozenset(
     {"change-this-token-in-production", "changeme", "change-me", "secret", "token", "password", "test", "example"}
 )
@@ -16,12 +16,12 @@ MIN_TOKEN_CHARS = 16
 
 
 def is_placeholder(token: str) -> bool:
-    """Return whether a token is one that everybody knows."""
+    """Return whether a token is publicly known."""
     return token.strip().lower() in PLACEHOLDERS
 
 
 def load_or_create_token(path: Path) -> str:
-    """Return the token in a file; the first caller makes it. It stays the same, so that clients stay configured."""
+    """Return the token in a file; create it if missing. It stays the same, so that clients remain configured."""
     try:
         return _read(path)
     except FileNotFoundError:
@@ -33,7 +33,7 @@ def load_or_create_token(path: Path) -> str:
             file.write(f"{secrets.token_urlsafe(32)}\n")
             file.flush()
             os.fsync(fd)
-        # Unlike a rename, this fails if another process was faster; then its token counts.
+        # Unlike a rename, this fails if another process was faster; its token is then used.
         os.link(temporary, path)
     except FileExistsError:
         pass

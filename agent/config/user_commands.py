@@ -1,4 +1,4 @@
-"""Commands of the user: Markdown files in the settings folder and in plugins, each a request template."""
+"""User commands: Markdown files in the settings folder and in plugins, each a request template."""
 
 import re
 import shlex
@@ -89,7 +89,7 @@ def _split(argument: str) -> list[str]:
     try:
         return shlex.split(argument)
     except ValueError:
-        # An apostrophe is no quotation mark.
+        # An apostrophe is not a quotation mark.
         return argument.split()
 
 

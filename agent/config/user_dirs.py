@@ -11,7 +11,7 @@ from agent.vocabulary.errors import ConfigError, InputError
 _APP = "agent"
 # The variables that choose the data folder, the preferred one first.
 _DATA_VARIABLES = ("AGENT_SANDBOX", "AGENT_SANDBOX_ROOT")
-# They say where everything else is read from, so they cannot be set there.
+# They locate all other configuration, so they cannot be set there.
 FOLDER_VARIABLES = ("AGENT_CONFIG_DIR", *_DATA_VARIABLES)
 # The files of a folder that may define hooks; they are used only if the user has trusted them.
 PROJECT_HOOK_FILES = (".windlass/hooks.json", ".claude/settings.json", ".claude/settings.local.json")
@@ -31,6 +31,13 @@ def current_folder() -> Path:
         return Path.cwd()
     except FileNotFoundError as error:
         raise InputError(NO_CURRENT_FOLDER, "change to another one, or name one with -C DIR") from error
+
+
+def temp_folder(environ: Mapping[str, str]) -> str:
+    """Return the folder for temporary files, as `tempfile` finds it, which takes longer to import."""
+    chosen = [folder for name in ("TMPDIR", "TEMP", "TMP") if (folder := environ.get(name))]
+    usable = (folder for folder in (*chosen, "/tmp", "/var/tmp") if os.access(folder, os.W_OK | os.X_OK))
+    return next(usable, ".")
 
 
 def config_dir(environ: Mapping[str, str]) -> Path:
@@ -56,12 +63,12 @@ def hooks_file(environ: Mapping[str, str]) -> Path:
 
 
 def callback_spool(data: Path) -> Path:
-    """Return the folder of callbacks that are still to be delivered, which may not exist."""
+    """Return the folder of undelivered callbacks, which may not exist."""
     return data / "callbacks"
 
 
 def has_spooled_callbacks(data: Path) -> bool:
-    """Return whether callbacks of earlier runs are still to be delivered."""
+    """Return whether callbacks of earlier runs are undelivered."""
     try:
         with os.scandir(callback_spool(data)) as entries:
             return any(entry.name.endswith(".json") for entry in entries)

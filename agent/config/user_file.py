@@ -16,7 +16,7 @@ from tooling.files.open_regular import read_regular
 PROFILES = "profiles"
 # The second is the name of the table in 0.1.
 PROFILE_TABLES = (PROFILES, "profile")
-# No settings file is nearly as large; a larger one is something else.
+# Settings files are much smaller; a larger file is something else.
 MAX_FILE_BYTES = 4_000_000
 # Rules are commands: `${VAR}` in them is the shell's.
 _COMMANDS = ("allow", "deny", "projects")
@@ -45,7 +45,7 @@ def read_user_file(path: Path) -> UserFile:
 
 
 def readable_warning(path: Path) -> str:
-    """Return the warning about a file with keys that others can read."""
+    """Return the warning about a file with keys that other users can read."""
     return f"{path} contains API keys and is readable by other users; run: chmod 600 {path}"
 
 
@@ -107,7 +107,7 @@ def _read_table(
         origin = Origin(layer=layer, where=f"{profile[1]} ({where})" if profile else where)
         _check_known(key[0], f"{path}{suffix}", is_profile=bool(profile))
         setting = SettingValue(path=key, value=value, origin=origin, source=f"{path}{suffix}")
-        # Variables are replaced when the value is used: one that is not set must not break other profiles.
+        # Variables are replaced when the value is used: an unset one must not break other profiles.
         found.append(replace(setting, has_references=True) if has_references(key, value) else validate(setting))
     return tuple(found)
 

@@ -49,7 +49,7 @@ def find_setting(path: KeyPath) -> SettingSpec | None:
 
 
 def _table_of(path: KeyPath) -> tuple[type, KeyPath]:
-    """Return the table that a setting is in, and its path there."""
+    """Return the table of a setting, and its path there."""
     if len(path) < 2 or path[0] != "service":
         return Settings, path
     from agent.config.service_settings import ServiceSettings

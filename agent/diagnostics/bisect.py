@@ -27,17 +27,17 @@ class Trial:
 
     @property
     def has_passed(self) -> bool:
-        """Whether the check ended with 0."""
+        """Whether the check exited with 0."""
         return self.status == "ok" and self.exit_code == 0
 
     @property
     def is_refused(self) -> bool:
-        """Whether the check was not allowed."""
+        """Whether the check was denied."""
         return self.status in _REFUSED
 
     @property
     def can_run(self) -> bool:
-        """Whether the check says anything about the workspace."""
+        """Whether the check could run, so that its exit code is about the workspace."""
         return not self.is_refused and self.exit_code not in _CANNOT_RUN
 
 
@@ -51,7 +51,7 @@ class Bisection:
 
 
 async def bisect(points: Sequence[Point], attempt: Callable[[int], Awaitable[Trial]]) -> Bisection:
-    """Try the check before the run and at its end, then between the two until one point is left."""
+    """Run the check before and after the run, then bisect until one point is left."""
     trials: list[Trial] = []
 
     async def passes(number: int) -> bool | None:

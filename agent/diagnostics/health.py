@@ -48,10 +48,11 @@ async def run_checks(environ: Mapping[str, str]) -> list[CheckResult]:
     results += await _check_model(environ)
     results.append(_check_data_dir(environ))
     results += [_check_program(name) for name in _PROGRAMS]
-    results += await _check_sandbox(environ)
+    settings = _settings_or_default(environ)
+    results += await _check_sandbox(environ, settings.sandbox_type)
     results.append(await _check_docker(environ))
     results += _check_mcp(environ)
-    catalog = load_full_catalog(environ, _settings_or_default(environ))
+    catalog = load_full_catalog(environ, settings)
     results.append(CheckResult(name="tools", state="ok", detail=", ".join(spec.name for spec in catalog.specs)))
     results += [CheckResult(name="plugin", state="problem", detail=warning) for warning in catalog.warnings]
     return results
@@ -116,7 +117,7 @@ def _check_data_dir(environ: Mapping[str, str]) -> CheckResult:
     return CheckResult(name="data", state="ok" if is_writable else "problem", detail=str(folder))
 
 
-async def _check_sandbox(environ: Mapping[str, str]) -> list[CheckResult]:
+async def _check_sandbox(environ: Mapping[str, str], sandbox_type: str) -> list[CheckResult]:
     """Start the sandbox and run its escape tests, as every run does."""
     # The sandbox imports thirty modules; `agent doctor` is the only command besides a run that needs them.
     from agent.backends.sandbox.runner import build_sandbox_runner
@@ -124,7 +125,7 @@ async def _check_sandbox(environ: Mapping[str, str]) -> list[CheckResult]:
 
     with TempDir() as folder:
         try:
-            runner = build_sandbox_runner(workspace=folder, environ=environ)
+            runner = build_sandbox_runner(workspace=folder, environ=environ, sandbox_type=sandbox_type)
             try:
                 probes = await self_test(runner)
                 described = runner.describe()
@@ -140,11 +141,11 @@ async def _check_sandbox(environ: Mapping[str, str]) -> list[CheckResult]:
 
 
 async def _check_docker(environ: Mapping[str, str]) -> CheckResult:
-    """Tell which engine `--backend docker` would use, and whether it has the image."""
+    """Report the engine that `--backend docker` would use, and whether it has the image."""
     from agent.backends.docker.engine import Engine, find_socket
 
     settings = _settings_or_default(environ)
-    # Without an engine, only a run that wants one has a problem.
+    # A missing engine is a problem only for runs that request one.
     missing: State = "problem" if settings.backend == "docker" else "note"
     try:
         engine = Engine(find_socket(environ))
@@ -162,7 +163,7 @@ async def _check_docker(environ: Mapping[str, str]) -> CheckResult:
 
 
 def _check_mcp(environ: Mapping[str, str]) -> list[CheckResult]:
-    """Name the configured servers; `agent mcp test` starts them."""
+    """List the configured servers; `agent mcp test` starts them."""
     try:
         file = user_servers(environ)
     except AgentError as error:

@@ -8,13 +8,13 @@ from agent.tool_setup import ToolEnvironment, build_tools
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.result import CallStatus, ToolResult
 
-# Users read all of it; the cap of the runner still applies.
+# Users read the complete output; the cap of the runner still applies.
 FULL_OUTPUT_CHARS = 50_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandResult:
-    """The output and exit code of a command, or why it was not run."""
+    """The output and exit code of a command, or the reason why it was not run."""
 
     status: CallStatus
     exit_code: int

@@ -20,7 +20,7 @@ _NO_ID = uuid.UUID(int=0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastCommand:
-    """A logged command and how it was treated."""
+    """A logged command and its treatment."""
 
     command: str
     cwd: Path
@@ -61,7 +61,7 @@ def _past_commands(log: Path, since: str) -> Iterator[PastCommand]:
     for envelope in read_events(log):
         match envelope.event:
             case RunStarted(cwd=folder, backend=backend, approval_mode=mode):
-                # Other modes and backends treat commands differently whatever the rules say.
+                # Other modes and backends treat commands differently regardless of the rules.
                 cwd, is_relevant = Path(folder), backend == "sandbox" and mode in ("ask", "auto-edit")
             case ToolStarted(name="run_command", tool_id=tool_id, input=arguments):
                 started[(envelope.step_id, tool_id)] = str(arguments.get("command", ""))

@@ -1,4 +1,4 @@
-"""How a run would treat a command: the verdict first, then the user's rules and approval mode."""
+"""Treatment of a command in a run: the verdict first, then the user's rules and approval mode."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +17,7 @@ Treatment: TypeAlias = Literal["allow", "ask", "deny", "block"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandTreatment:
-    """What a run would do, why, and the rules of the user that decided it."""
+    """The treatment of a command, its reason, and the user's rules that decided it."""
 
     treatment: Treatment
     reason: str = ""

@@ -1,4 +1,4 @@
-"""Questions and approvals: they go out as events and come back as commands with the same id."""
+"""Questions and approvals: published as events, answered by commands with the same id."""
 
 import asyncio
 import os
@@ -12,11 +12,12 @@ from agent.protocol.commands import Answer, AnswerQuestion, Detach, ResolveAppro
 from agent.protocol.events import ApprovalRequested, ApprovalResolved, QuestionAnswered, QuestionAsked
 from tooling.approvals.rule_text import suggest_rules
 from tooling.approvals.script_content import script_digests
-from tooling.contract.action import REVIEWER, USER, Action, ApprovalAnswer, Approver, Verdict
+from tooling.contract.action import REVIEWER, USER, Action, ApprovalAnswer, Approver, Decision, Verdict
 from tooling.contract.context import ExecCtx
 from tooling.contract.question import Question
+from tooling.contract.result import ToolError
 
-# `by` of the denial when the user gave no answer in time, or can give none any more.
+# `by` of the denial when the user gave no answer in time, or is gone.
 TIMEOUT = "timeout"
 DETACHED = "the end of the input"
 
@@ -36,21 +37,21 @@ class PendingQuestions:
         self._on_wait_end: Callable[[str], None] = lambda step_id: None
 
     def set_wait_callbacks(self, *, started: Callable[[str], None], ended: Callable[[str], None]) -> None:
-        """Set what is called when a step starts and stops waiting for the user."""
+        """Set the callbacks for the start and the end of a step's wait for the user."""
         self._on_wait_start, self._on_wait_end = started, ended
 
     def waited_s(self, step_id: str) -> float:
-        """Return how long a step has waited for the user; its own clock stops meanwhile."""
+        """Return how long a step has waited for the user; its clock stops meanwhile."""
         since = self._waiting_since.get(step_id)
         return self._waited.get(step_id, 0.0) + (time.monotonic() - since[0] if since else 0.0)
 
     @property
     def pending_texts(self) -> tuple[str, ...]:
-        """The questions and actions that wait for an answer, oldest first."""
+        """The unanswered questions and actions, oldest first."""
         return tuple(self._texts[answer_id] for answer_id in self._pending)
 
     def resolve(self, command: Answer) -> bool:
-        """Deliver an answer; False if nothing is waiting for it any more."""
+        """Deliver an answer; False if nothing waits for it."""
         answer_id = command.approval_id if isinstance(command, ResolveApproval) else command.question_id
         waiting = self._pending.pop(answer_id, None)
         if waiting is None or waiting.done():
@@ -59,7 +60,7 @@ class PendingQuestions:
         return True
 
     def detach(self) -> None:
-        """End the wait for all answers, also for those to come."""
+        """Stop waiting for all current and later answers."""
         self._is_user_present = False
         for waiting in self._pending.values():
             if not waiting.done():
@@ -93,12 +94,14 @@ class PendingQuestions:
         waiting = self._add_pending(requested.approval_id, requested.command)
         await self._channel.publish(requested, step_id=step_id, attempt=attempt)
         answer = await self._wait_for_decision(requested.approval_id, waiting)
+        if answer.command is not None and answer.command.strip() == requested.command.strip():
+            answer = replace(answer, command=None)
         await self._channel.publish(approval_resolved(requested, answer), step_id=step_id, attempt=attempt)
         return answer
 
     @contextmanager
     def _count_waiting(self, step_id: str) -> Iterator[None]:
-        # Calls of one turn may wait side by side: the time from the first question to the last answer counts once.
+        # Calls of one turn may wait in parallel: the time from the first question to the last answer counts once.
         since = self._waiting_since.setdefault(step_id, [])
         since.append(since[0] if since else time.monotonic())
         if len(since) == 1:
@@ -141,9 +144,9 @@ class PendingQuestions:
 
 
 class ReportingApprover:
-    """Publishes what a policy refuses without asking anyone, as a request and its decision, unless that is expected.
+    """Publishes refusals by a policy, as a request and its decision, unless they are expected.
 
-    The same goes for everything that the reviewer decides.
+    The same applies to all decisions of the reviewer.
     """
 
     def __init__(self, *, policy: Approver, channel: Channel, on_fail: Callable[[str], None]) -> None:
@@ -168,7 +171,17 @@ class ReportingApprover:
 def approval_requested(
     action: Action, verdict: Verdict, ctx: ExecCtx, *, is_decided: bool = False
 ) -> ApprovalRequested:
-    """Return the event that asks for a decision; its id names the one call it is about."""
+    """Return the event that requests a decision; its id identifies the call.
+
+    Raises ToolError if an ordinary edit is going to fail anyway: then there is nothing to decide.
+    """
+    try:
+        diff = action.preview() if action.preview else ""
+    except ToolError:
+        # The error may quote the file: without approval, the model learns nothing about a file that the judge doubts.
+        if verdict.decision is Decision.ALLOW and not is_decided:
+            raise
+        diff = ""
     return ApprovalRequested(
         approval_id=f"a-{ctx.call_id}",
         command=action.subject,
@@ -177,7 +190,7 @@ def approval_requested(
         rule=_suggested_rule(action, verdict),
         tool=action.tool,
         involves=verdict.involves or None,
-        diff=(action.preview() or None) if action.preview else None,
+        diff=diff or None,
         opinion=verdict.opinion,
         decided=is_decided,
     )
@@ -199,7 +212,7 @@ def approval_resolved(requested: ApprovalRequested, answer: ApprovalAnswer) -> A
 
 
 def _suggested_rule(action: Action, verdict: Verdict) -> str:
-    """Return the rule that would make asking unnecessary; none for actions that are always asked."""
+    """Return the rule that would make asking unnecessary; none for actions that always need approval."""
     if action.effect in ("execute", "web"):
         return ", ".join(suggest_rules(verdict.commands_to_approve, script_digests(verdict.scripts)))
     return "" if action.effect == "forget" else action.tool

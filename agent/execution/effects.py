@@ -1,4 +1,4 @@
-"""The effect ledger: what calls do outside the workspace, recorded before and after, and never repeated unasked."""
+"""The effect ledger: effects outside the workspace, recorded before and after, and never repeated without asking."""
 
 import hashlib
 import json
@@ -16,13 +16,13 @@ from tooling.contract.result import TOOL_RAISED, ToolResult, error_result
 
 IN_DOUBT = "A run was stopped during this, and it may have been done: {target}"
 REPEAT, WAS_DONE, SKIP = "Do it again", "It was done", "Skip it"
-# These only read: repeating them does no harm.
+# Read-only effects, which are safe to repeat.
 _SAFE_TOOLS = frozenset({"fetch_page", "search_web"})
 _HOST = "host"
 
 
 class EffectLedger(Interceptor):
-    """Records the effects of one run; `earlier` are those of the runs that it resumes."""
+    """Records the effects of one run; `earlier` are those of the resumed runs."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class EffectLedger(Interceptor):
 
     @property
     def in_doubt(self) -> tuple[str, ...]:
-        """The effects of which nobody knows whether they were done: those of earlier runs, and those still open."""
+        """The effects with unknown results: those of earlier runs, and those still open."""
         doubtful = (*(record for record in self._earlier.values() if record.is_in_doubt), *self._open.values())
         return tuple(f"{record.kind} {record.target} ({record.effect_id})" for record in doubtful)
 
@@ -68,7 +68,7 @@ class EffectLedger(Interceptor):
         if earlier := self._unresolved(identity):
             if not earlier.is_safe and (refusal := await self._resolve(earlier, call)):
                 return refusal
-            # The same key again, so that a server that has seen it can tell.
+            # The same key, so that a server can recognize the repetition.
             record = replace(record, effect_id=earlier.effect_id)
             del self._earlier[earlier.effect_id]
         self._counts[identity] = int(record.effect_id.rpartition("-")[2])
@@ -78,7 +78,7 @@ class EffectLedger(Interceptor):
         return None
 
     async def after(self, call: PendingCall, result: ToolResult) -> ToolResult:
-        """Record how the effect ended."""
+        """Record the result of the effect."""
         record = self._open.get(call.ctx.effect_key)
         if record and result.meta.status != "cancelled":
             status: EffectStatus = "done" if result.meta.status == "ok" else "failed"
@@ -87,26 +87,36 @@ class EffectLedger(Interceptor):
         return result
 
     def _kind_of(self, call: PendingCall) -> EffectKind | None:
-        """Return the kind of effect that a call has outside the workspace; None if it has none."""
+        """Return the kind of effect of a call outside the workspace; None if it has none."""
         match call.action.effect:
             case "web":
                 return "request"
             case "execute" if self._backend == _HOST or (call.verdict and call.verdict.hosts):
                 return "command"
+            case "external":
+                return "message"
+            case "execute" if call.action.changed:
+                # It is scheduled for later.
+                return "message"
             case _:
                 return None
 
     def _identity(self, call: PendingCall) -> str:
-        """Return what is the same for the same call of the same step, in every run of a chain."""
-        arguments = json.dumps(encode(call.params), sort_keys=True)
-        parts = "\0".join((self._lineage, call.ctx.step_id, call.tool.spec.name, arguments))
+        """Return an identity that is the same for the same call of the same step in every run of a chain."""
+        name, arguments = call.tool.spec.name, call.action.subject
+        if call.action.effect == "external":
+            # Called directly or by a search, it is the same tool of the same server.
+            name = call.action.tool
+        else:
+            arguments = json.dumps(encode(call.params), sort_keys=True)
+        parts = "\0".join((self._lineage, call.ctx.step_id, name, arguments))
         return f"wl-{hashlib.sha256(parts.encode('utf-8', 'surrogatepass')).hexdigest()[:24]}"
 
     def _unresolved(self, identity: str) -> EffectRecord | None:
         return next((record for effect_id, record in self._earlier.items() if effect_id.startswith(identity)), None)
 
     async def _resolve(self, earlier: EffectRecord, call: PendingCall) -> ToolResult | None:
-        """Return the result of an effect that is not repeated, None if the user wants it to be."""
+        """Return the result of an effect that is not repeated; None if the user wants it repeated."""
         if earlier.status == "done":
             del self._earlier[earlier.effect_id]
             return ToolResult(DONE_CALL)

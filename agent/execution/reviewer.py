@@ -16,6 +16,7 @@ from agent.protocol.events import MessageAdded, ToolCompleted, ToolStarted, Warn
 from agent.vocabulary.message import Message
 from tooling.contract.action import Action, Opinion, Verdict
 from tooling.contract.context import ExecCtx
+from tooling.contract.result import ToolError
 
 # A reasoning model spends most of it before the reply, which is one line.
 OUTPUT_TOKENS = 1000
@@ -31,9 +32,9 @@ _STRICTNESS = ("allow", "ask", "deny")
 
 
 class ModelReviewer:
-    """Asks a model for its opinion, with a time limit; whatever goes wrong means that there is no opinion.
+    """Asks a model for its opinion, with a time limit; any failure means that there is no opinion.
 
-    `earlier` returns what was said before the request, without which "yes, do it" cannot be understood.
+    `earlier` returns the conversation before the request, without which "yes, do it" cannot be understood.
     """
 
     def __init__(
@@ -59,9 +60,9 @@ class ModelReviewer:
         self.listening = asyncio.ensure_future(self._listen(channel.subscribe()))
 
     async def review(self, action: Action, verdict: Verdict, ctx: ExecCtx) -> Opinion | None:
-        """Return the model's opinion; what it cannot see as a whole it cannot allow."""
+        """Return the model's opinion; an action that does not fit into its prompt cannot be allowed."""
         subject, is_whole = _cut(self._redact(action.subject), _SUBJECT_CHARS)
-        diff, is_whole_diff = _cut(self._redact(action.preview()) if action.preview else "", _DIFF_CHARS)
+        diff, is_whole_diff = _cut(self._redact(_preview(action)), _DIFF_CHARS)
         facts = {
             "earlier": [_cut(self._redact(said), _EARLIER_CHARS)[0] for said in await asyncio.to_thread(self._earlier)],
             "request": _cut(self._redact(self._request), _REQUEST_CHARS)[0],
@@ -79,7 +80,7 @@ class ModelReviewer:
             model=self._model,
             purpose="reviewer",
             step_id=ctx.step_id,
-            # As JSON: no text in it can end the data around it.
+            # As JSON: no text in it can end the surrounding data.
             messages=(
                 Message(role="system", content=load_prompt("reviewer")),
                 Message(role="user", content=json.dumps(facts, ensure_ascii=False, indent=1)),
@@ -100,14 +101,14 @@ class ModelReviewer:
         return opinion
 
     async def _listen(self, events: Subscription) -> None:
-        """Keep the latest events of each step, as one line each."""
+        """Store the latest events of each step, as one line each."""
         async for envelope in events:
             if envelope.step_id and (line := _recent_line(envelope)):
                 self._recent.setdefault(envelope.step_id, deque(maxlen=_RECENT)).append(line)
 
 
 def parse_opinion(reply: str) -> Opinion | None:
-    """Return the opinion in a reply, also with text around it; of several the strictest, because one may be quoted."""
+    """Return the opinion in a reply, ignoring other text; of several the strictest, because one may be quoted."""
     found = [data for data in _json_objects(reply) if _verdict_of(data) in _STRICTNESS]
     if not found:
         return None
@@ -151,8 +152,16 @@ def _recent_line(envelope: Envelope) -> str:
     return _cut(text, _RECENT_CHARS)[0]
 
 
+def _preview(action: Action) -> str:
+    """Return the diff of an edit; empty if it is going to fail."""
+    try:
+        return action.preview() if action.preview else ""
+    except ToolError:
+        return ""
+
+
 def _cut(text: str, limit: int) -> tuple[str, bool]:
-    """Return a text of at most this length, and whether it is whole."""
+    """Return a text of at most this length, and whether it is complete."""
     if len(text) <= limit:
         return text, True
     return f"{text[:limit]} [… {len(text) - limit} characters left out]", False

@@ -1,1 +1,1 @@
-"""Hooks: code of users around a run, and the hooks that Windlass has built in."""
+"""Hooks: user code around a run, and the built-in hooks."""

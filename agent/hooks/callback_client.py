@@ -1,7 +1,7 @@
-"""Posts the events of a run to a URL: in order, with retries, and without ever holding up the run.
+"""Posts the events of a run to a URL: in order, with retries, and without ever blocking the run.
 
-The last event of a run is on disk before it is sent and stays there until it has been delivered: what a receiver that
-is down has missed is delivered at the start of a later run.
+The last event of a run is written to disk before it is sent, and stays there until it is delivered: if the receiver
+is down, a later run delivers it.
 """
 
 import asyncio
@@ -18,6 +18,7 @@ from typing import Literal
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import JsonObject
 from tooling.files.atomic_write import write_atomic
+from tooling.files.open_regular import read_regular
 from tooling.web.http.httpx_import import httpx
 
 # The events that end a run.
@@ -26,19 +27,19 @@ MAX_QUEUE = 256
 MAX_TEXT = 10_000
 MAX_ITEMS = 200
 REQUEST_TIMEOUT_S = 10.0
-# How long the end of a run waits for what is still to be sent.
+# Time that the end of a run waits for unsent events.
 FLUSH_S = 3.0
-_RETRY_DELAYS_S = (0.1, 0.3, 1.0, 3.0, 10.0)
-# A spooled event that nobody has taken by then is not of interest any more.
+RETRY_DELAYS_S = (0.1, 0.3, 1.0, 3.0, 10.0)
+# Spooled events older than this are dropped.
 _KEEP_S = 7 * 24 * 3600
 _CUT = "[… {count} characters left out]"
-# Sent again, these would be refused again.
+# Statuses that a retry would not change.
 _FINAL_STATUSES = frozenset({400, 401, 403, 404, 405, 410, 413, 415, 422})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallbackEvent:
-    """One event on its way; `key` stays the same however often it is sent."""
+    """One event to send; `key` is the same for every attempt."""
 
     url: str
     token_id: str
@@ -54,9 +55,9 @@ class CallbackEvent:
 
 
 class CallbackClient:
-    """Sends the events of one session to one URL. `redact` masks secrets, `warn` reports what could not be sent.
+    """Sends the events of one session to one URL. `redact` masks secrets, `warn` reports failed deliveries.
 
-    Without a `spool` folder nothing outlives the process.
+    Without a `spool` folder nothing is stored on disk.
     """
 
     def __init__(
@@ -69,7 +70,6 @@ class CallbackClient:
         spool: Path | None = None,
         redact: Callable[[str], str] = lambda text: text,
         warn: Callable[[str], None] = lambda message: None,
-        flush_s: float = FLUSH_S,
     ) -> None:
         self._url = url
         self._session_id = session_id
@@ -78,18 +78,17 @@ class CallbackClient:
         self._spool = CallbackSpool(spool) if spool else None
         self._redact = redact
         self._warn = warn
-        self._flush_s = flush_s
         self._queue: deque[CallbackEvent] = deque()
         self._wake = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._closing = asyncio.Event()
         self._dropped = 0
         self._has_warned = False
-        # Why the last request failed, for the warning.
+        # Reason of the last failure, for the warning.
         self._problem = ""
 
     def start(self) -> None:
-        """Begin to send, and to deliver what earlier runs could not."""
+        """Start sending, including undelivered events of earlier runs."""
         old = self._spool.load() if self._spool else []
         self._tasks = {asyncio.create_task(self._send_old(old), name="old callbacks")} if old else set()
         if self._url:
@@ -118,12 +117,12 @@ class CallbackClient:
         self._wake.set()
 
     async def close(self) -> None:
-        """Wait a moment for what is queued, then stop; the last event of the run stays in the spool if need be."""
+        """Wait briefly for queued events, then stop; an undelivered last event stays in the spool."""
         if not self._tasks:
             return
         self._closing.set()
         self._wake.set()
-        _, late = await asyncio.wait(self._tasks, timeout=self._flush_s)
+        _, late = await asyncio.wait(self._tasks, timeout=FLUSH_S)
         for task in late:
             task.cancel()
         if late:
@@ -146,7 +145,7 @@ class CallbackClient:
                 return
 
     async def _send_all(self) -> None:
-        """Send what is queued until the client is closed and nothing is left."""
+        """Send queued events until the client is closed and the queue is empty."""
         async with _http_client() as http:
             while True:
                 while self._queue:
@@ -161,7 +160,7 @@ class CallbackClient:
                 await self._wake.wait()
 
     async def _send_old(self, events: list[CallbackEvent]) -> None:
-        """Send each event of earlier runs once; those that are not taken stay in the spool."""
+        """Send each event of earlier runs once; refused ones stay in the spool."""
         async with _http_client() as http:
             for event in events:
                 if event.token_id == _token_id(self._token) and await self._post(http, event) == "taken":
@@ -181,8 +180,8 @@ class CallbackClient:
         return f"{_address(self._url)} does not take callbacks{reason}{later}"
 
     async def _deliver(self, http: httpx.AsyncClient, event: CallbackEvent) -> bool:
-        """Send one event, again and again for a while; return whether it was taken."""
-        for delay_s in (*_RETRY_DELAYS_S, None):
+        """Send one event with retries; return whether it was accepted."""
+        for delay_s in (*RETRY_DELAYS_S, None):
             result = await self._post(http, event)
             if result != "failed":
                 return result == "taken"
@@ -193,7 +192,7 @@ class CallbackClient:
         return False
 
     async def _pause(self, delay_s: float) -> None:
-        """Wait before the next attempt; not long if the run has ended."""
+        """Wait before the next attempt; only briefly if the run has ended."""
         if self._closing.is_set():
             await asyncio.sleep(delay_s)
             return
@@ -226,7 +225,7 @@ class CallbackClient:
 
 
 class CallbackSpool:
-    """A folder of events that must be delivered, one file each; tokens are not stored."""
+    """A folder of undelivered events, one file each; tokens are not stored."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -238,7 +237,7 @@ class CallbackSpool:
         write_atomic(self._path(event), json.dumps(data).encode())
 
     def remove(self, event: CallbackEvent) -> None:
-        """Forget an event that was delivered; one that could not be saved is not there."""
+        """Remove a delivered event; one that was never saved is ignored."""
         with contextlib.suppress(OSError):
             self._path(event).unlink()
 
@@ -247,10 +246,10 @@ class CallbackSpool:
         found: list[CallbackEvent] = []
         for path in sorted(self._folder.glob("*.json"))[:MAX_QUEUE]:
             try:
-                event = CallbackEvent(**json.loads(path.read_text("utf-8")))
+                event = CallbackEvent(**json.loads(read_regular(path)))
                 is_useful = isinstance(event.body, Mapping) and time.time() - event.created < _KEEP_S
             except OSError:
-                # Another run has delivered it, or it cannot be read now: later, perhaps.
+                # Delivered by another run, or unreadable now: retried later.
                 continue
             except (ValueError, TypeError):
                 is_useful = False
@@ -265,7 +264,7 @@ class CallbackSpool:
 
 
 def shorten(value: object, redact: Callable[[str], str]) -> object:
-    """Return a value for an event: secrets masked, long texts and lists cut, with a mark."""
+    """Return a value for an event: secrets masked, long texts and lists truncated and marked."""
     if isinstance(value, str):
         masked = redact(value)
         if len(masked) <= MAX_TEXT:
@@ -285,7 +284,7 @@ def _http_client() -> httpx.AsyncClient:
 
 
 def _address(url: str) -> str:
-    """Return a URL as it may be shown: without a password and without arguments, which may be a token."""
+    """Return a URL that may be shown: without the password and the query, which may contain a token."""
     try:
         return str(httpx.URL(url).copy_with(userinfo=b"", query=None))
     except httpx.InvalidURL:

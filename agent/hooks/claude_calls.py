@@ -1,4 +1,4 @@
-"""Tool calls as hook scripts for Claude Code know them: names of tools, names of their arguments, absolute paths."""
+"""Tool calls in the form that hook scripts for Claude Code expect: tool names, argument names, absolute paths."""
 
 import shlex
 from collections.abc import Callable, Iterator, Mapping
@@ -14,7 +14,7 @@ from tooling.tools.run_command import PYTHON_TOOL, python_code, python_command
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaudeCall:
-    """One call in the terms of Claude Code; `path` is the file it is about, `is_delete` if it deletes that file."""
+    """One call in the terms of Claude Code; `path` is its file, `is_delete` means that it deletes that file."""
 
     tool_name: str
     tool_input: JsonObject
@@ -22,7 +22,7 @@ class ClaudeCall:
     is_delete: bool = False
 
     def response(self, output: str) -> JsonObject:
-        """Return the result of the call, as scripts expect it."""
+        """Return the result of the call in the form that scripts expect."""
         if self.tool_name == "Bash":
             return {"stdout": output, "stderr": "", "interrupted": False, "isImage": False, "success": True}
         about = {"filePath": self.path} if self.path else {}
@@ -31,7 +31,7 @@ class ClaudeCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Simple:
-    """A tool with a counterpart; `fields` are the arguments whose names differ."""
+    """A tool with a counterpart; `fields` maps the arguments whose names differ."""
 
     name: str
     fields: Mapping[str, str]
@@ -51,20 +51,20 @@ _SIMPLE: Mapping[str, _Simple] = {
     "ask_user": _Simple(name="AskUserQuestion", fields={}),
     PLAN_TOOL: _Simple(name="Task", fields={}),
 }
-# Arguments that are paths, by the name they have in a script.
+# Arguments that are paths, by their name in scripts.
 _PATHS = ("file_path", "path")
 _MILLISECONDS = "timeout"
 NO_CODE = "changed the code of run_python to a command that is not `python3 -c CODE`"
 
 
 def claude_calls(call: GuardedCall) -> tuple[ClaudeCall, ...]:
-    """Return the calls that a call amounts to: one, or one for each file or replacement if it has several."""
+    """Return the equivalent calls: one, or one per file or replacement."""
     special = _SPECIAL.get(call.tool)
     return tuple(special(call)) if special else (_simple_call(call),)
 
 
 def own_arguments(call: GuardedCall, changed: JsonObject) -> JsonObject:
-    """Return the arguments of the tool for those that a script has changed. Raises HookFailed."""
+    """Translate arguments changed by a script back to those of the tool. Raises HookFailed."""
     if call.tool == PYTHON_TOOL:
         return {**call.arguments, "code": _code(changed)}
     known = _SIMPLE.get(call.tool)
@@ -80,7 +80,7 @@ def own_arguments(call: GuardedCall, changed: JsonObject) -> JsonObject:
 
 
 def own_call(name: str) -> tuple[str, Mapping[str, str]]:
-    """Return the tool that a script knows by this name, and the names of its arguments by those of the script."""
+    """Return our tool for the name in a script, and our argument names by those of the script."""
     for tool, known in _SIMPLE.items():
         if name == known.name:
             return tool, {theirs: ours for ours, theirs in known.fields.items()}
@@ -156,7 +156,7 @@ def _patch_calls(patch: FilePatch, call: GuardedCall) -> Iterator[ClaudeCall]:
 
 
 def _delete(path: str) -> Iterator[ClaudeCall]:
-    """A deletion is for scripts what deletes a file there, and a write for those that protect files by name."""
+    """Yield a deletion twice: as a command that deletes a file, and as a write for scripts that protect files."""
     yield ClaudeCall(
         tool_name="Bash", tool_input={"command": f"rm -- {shlex.quote(path)}", "description": ""}, is_delete=True
     )

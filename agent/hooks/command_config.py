@@ -10,12 +10,13 @@ from agent.vocabulary.errors import ConfigError
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import did_you_mean
 from tooling.contract.lazy_pattern import lazy_pattern
+from tooling.files.open_regular import read_regular
 
 HookEvent: TypeAlias = Literal["SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop", "SessionEnd"]
 OnFailure: TypeAlias = Literal["block", "continue"]
 EVENTS: tuple[str, ...] = get_args(HookEvent)
 TOOL_EVENTS = ("PreToolUse", "PostToolUse")
-# Events of Claude Code that have no counterpart: a file with them can be used, and they are named as unused.
+# Events of Claude Code without a counterpart: a file may contain them; they are reported as unused.
 OTHER_EVENTS = (
     *("Notification", "SubagentStart", "SubagentStop", "PreCompact", "PostCompact", "PermissionRequest"),
     *("PermissionDenied", "PostToolUseFailure", "Setup", "TeammateIdle", "TaskCompleted", "ConfigChange"),
@@ -24,13 +25,13 @@ OTHER_EVENTS = (
 )
 DEFAULT_TIMEOUT_S = 60.0
 MAX_TIMEOUT_S = 3600.0
-# A matcher of these characters is a name or a list of names, any other one a regular expression.
+# A matcher of these characters is a name or a list of names; any other is a regular expression.
 _NAMES = lazy_pattern(r"[A-Za-z0-9_|\- ]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandSpec:
-    """One hook command: when it runs, for which tools, and what its failure means."""
+    """One hook command: its event, its tools, and the effect of its failure."""
 
     event: HookEvent
     command: str
@@ -40,7 +41,7 @@ class CommandSpec:
     on_failure: OnFailure = "continue"
 
     def matches(self, *names: str) -> bool:
-        """Whether the command is for a tool or a source with one of these names."""
+        """Whether the command applies to a tool or a source with one of these names."""
         if self.matcher in ("", "*"):
             return True
         if _NAMES.fullmatch(self.matcher):
@@ -51,16 +52,16 @@ class CommandSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandFile:
-    """The hook commands of a file, and what in it is not used."""
+    """The hook commands of a file, and its unused entries."""
 
     specs: tuple[CommandSpec, ...] = ()
     unused: tuple[str, ...] = ()
 
 
 def read_commands(path: Path) -> CommandFile:
-    """Read a file of hook commands; one that does not exist has none. Raises ConfigError."""
+    """Read a file of hook commands; a missing file has none. Raises ConfigError."""
     try:
-        text = path.read_text("utf-8")
+        text = read_regular(path).decode()
     except (FileNotFoundError, NotADirectoryError):
         return CommandFile()
     except (OSError, UnicodeDecodeError) as error:
@@ -69,7 +70,7 @@ def read_commands(path: Path) -> CommandFile:
 
 
 def parse_commands(text: str, source: str) -> CommandFile:
-    """Parse hook commands; whatever cannot be understood is an error, because a guard must not be overlooked."""
+    """Parse hook commands; anything unknown is an error, because a guard must not be skipped silently."""
     try:
         data = json.loads(text)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Hook commands: programs of the user that get JSON on stdin and decide with their exit code and their output.
+"""Hook commands: user programs that read JSON from stdin and decide by exit code and output.
 
 They run outside the sandbox, in the working folder, with a clean environment and a time limit.
 """
@@ -34,9 +34,9 @@ NO_REASON = "no reason given"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookPlace:
-    """The run that hook commands are told about.
+    """The run that hook commands receive as input.
 
-    `start_source` is how the session starts, empty if it has been told already. `warn` shows a message to the user,
+    `start_source` is how the session starts, empty if it was already reported. `warn` shows a message to the user,
     `stop_run` ends the run.
     """
 
@@ -52,16 +52,16 @@ class HookPlace:
     stop_run: Callable[[str], None] = lambda reason: None
 
     def environment(self) -> dict[str, str]:
-        """Return the environment of hook commands: harmless variables, and those that the user has named.
+        """Return the environment of hook commands: harmless variables, and those that the user listed.
 
-        Nothing in it makes a program load something from the working folder, where commands can write.
+        Nothing in it makes a program load code from the working folder, where commands can write.
         """
         folder = self.cwd()
         named = (*_DESKTOP, *self.extra_variables)
         passed = {name: self.environ[name] for name in named if name in self.environ}
         return {
             **clean_environment(outside_of(folder, self.environ)),
-            # Python would take a compiled module that fits the size and the time of its source.
+            # Python would load a compiled module that matches the size and mtime of its source.
             "PYTHONPYCACHEPREFIX": _NO_FOLDER,
             "PYTHONDONTWRITEBYTECODE": "1",
             **passed,
@@ -71,7 +71,7 @@ class HookPlace:
 
 
 class CommandHook(GuardHook):
-    """One command for one event. `check` returns why it may not run any more; commands of a project must be trusted."""
+    """One command for one event. `check` returns why it may no longer run; commands of a project must be trusted."""
 
     def __init__(
         self,
@@ -85,12 +85,12 @@ class CommandHook(GuardHook):
         self._place = place
         self._check = check
         self.is_restricted = is_restricted
-        # The command has its own time limit; this one is for what cannot be killed.
+        # The command has its own time limit; this one covers a process that cannot be killed.
         self.timeout_s = self.guard_timeout_s = spec.timeout_s + 10
 
     @property
     def name(self) -> str:
-        """The command without the folders in it, as far as it fits into a message."""
+        """The command without its folders, shortened for messages."""
         words = " ".join(_FOLDERS.sub(r"\1", self.spec.command).split())
         return words if len(words) <= 60 else f"{words[:57]}..."
 
@@ -112,7 +112,7 @@ class CommandHook(GuardHook):
         return PromptDecision(context=reply.context)
 
     async def check_call(self, call: GuardedCall) -> CallDecision:
-        """Run a command of PreToolUse; the strictest decision about the parts of a call is that about the call."""
+        """Run a command of PreToolUse; the strictest decision about a part applies to the whole call."""
         if self.spec.event != "PreToolUse":
             return CallDecision()
         calls = claude_calls(call)
@@ -122,7 +122,7 @@ class CommandHook(GuardHook):
             raise HookFailed(SEVERAL)
         decisive = min(replies, key=lambda reply: _STRICTEST_FIRST.index(reply.permission), default=HookReply())
         if decisive.permission == "allow" and len(replies) < len(calls):
-            # It has approved a part of the call only.
+            # It approved only a part of the call.
             decisive = HookReply(context=decisive.context)
         return CallDecision(
             permission=decisive.permission,
@@ -132,7 +132,7 @@ class CommandHook(GuardHook):
         )
 
     async def comment_on_call(self, call: GuardedCall, output: str) -> str:
-        """Run a command of PostToolUse; what it objects to is for the model."""
+        """Run a command of PostToolUse; its objections are for the model."""
         if self.spec.event != "PostToolUse":
             return ""
         remarks = []
@@ -145,7 +145,7 @@ class CommandHook(GuardHook):
         return "\n".join(remark for remark in remarks if remark)
 
     async def check_answer(self, answer: str, *, is_repeated: bool) -> str:
-        """Run a command of Stop; one that blocks makes the agent continue."""
+        """Run a command of Stop; if it blocks, the agent continues."""
         if self.spec.event != "Stop":
             return ""
         reply = await self._run({"stop_hook_active": is_repeated, "last_assistant_message": answer})

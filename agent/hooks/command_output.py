@@ -1,4 +1,4 @@
-"""What a hook command has decided, read from its exit code and its output."""
+"""Parses the decision of a hook command from its exit code and output."""
 
 import json
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ MAX_TEXT = 10_000
 class HookReply:
     """The decision of a hook command.
 
-    `permission` "deny" blocks what the event is about, and `reason` says why. `context` is for the model, `message` for
+    `permission` "deny" blocks the action, and `reason` explains it. `context` is for the model, `message` for
     the user. `stop` ends the run, with its reason.
     """
 
@@ -40,7 +40,7 @@ class HookReply:
 
 
 def read_reply(spec: CommandSpec, output: CommandOutput) -> HookReply:
-    """Return what a finished command has decided. Raises HookFailed."""
+    """Return the decision of a finished command. Raises HookFailed."""
     stdout, stderr = _text(output.output), _text(output.stderr)
     if output.timed_out:
         raise HookFailed(f"did not end within {spec.timeout_s:g} s")

@@ -17,12 +17,12 @@ Permission: TypeAlias = Literal["pass", "allow", "ask", "deny"]
 
 
 class HookFailed(Exception):
-    """A hook could not do its work; the message completes "the hook NAME …"."""
+    """A hook failed; the message completes "the hook NAME …"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentState:
-    """The agent at one of its turns: the step it belongs to, what the model wrote, and the calls it asks for."""
+    """The agent at one of its turns: the step, the text of the model, and the calls it requests."""
 
     session_id: str
     run_id: str
@@ -33,10 +33,10 @@ class AgentState:
 
 
 class Hook:
-    """Observes a run; override the moments you need.
+    """Observes a run; override the methods you need.
 
-    Hooks are called in the order in which they are registered, `after_execution` in reverse order. What a hook raises
-    is reported as a warning, and so is one that takes longer than `timeout_s`; the run and the other hooks continue.
+    Hooks are called in the order of registration, `after_execution` in reverse order. An exception of a hook
+    is reported as a warning, and so is a hook that exceeds `timeout_s`; the run and the other hooks continue.
     Turns are counted over the whole run, from 1.
     """
 
@@ -51,20 +51,20 @@ class Hook:
         """Called once, before the workspace is prepared."""
 
     async def on_agent_turn(self, turn: int, state: AgentState) -> None:
-        """Called when the model has replied."""
+        """Called after each reply of the model."""
 
     async def on_tool_call(self, turn: int, tool_name: str, tool_input: JsonObject, tool_output: str) -> None:
-        """Called when a tool call has ended; `tool_output` is what the model reads."""
+        """Called after each tool call; `tool_output` is the text that the model reads."""
 
     async def on_response(self, turn: int, response: str) -> None:
         """Called with the text of a turn, after its tool calls."""
 
     async def after_execution(self, success: bool, error: str | None) -> None:  # noqa: FBT001 (a published signature)
-        """Called exactly once, however the run ends; `error` says why it did not succeed."""
+        """Called exactly once when the run ends; `error` is the reason if it did not succeed."""
 
 
 class EventHook(Hook):
-    """A hook that receives every event of the run as well."""
+    """A hook that also receives every event of the run."""
 
     async def on_event(self, envelope: Envelope) -> None:
         """Called with each event, in order."""
@@ -72,7 +72,7 @@ class EventHook(Hook):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardedCall:
-    """A tool call that is decoded and has not been judged yet; `arguments` are those of the tool."""
+    """A tool call that is decoded but not judged yet; `arguments` are those of the tool."""
 
     tool: str
     arguments: JsonObject
@@ -84,10 +84,10 @@ class GuardedCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallDecision:
-    """What a guard decides about a call: pass it on, deny it, have the user asked, or approve it.
+    """Decision of a guard about a call: pass it on, deny it, ask the user, or approve it.
 
-    Approving replaces the user's answer; it changes nothing about what is blocked or denied by a rule. `reason` is for
-    the model if the call is denied, and for the user if it is asked about. `arguments`, if given, replace those of the
+    An approval replaces the user's answer; it does not override blocked actions or deny rules. `reason` is for
+    the model if the call is denied, and for the user if they are asked. `arguments`, if given, replace those of the
     call. `context` is added to its result.
     """
 
@@ -99,21 +99,21 @@ class CallDecision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptDecision:
-    """What a guard decides about a request: a reason to refuse it, or context to add to it."""
+    """Decision of a guard about a request: a reason to refuse it, or context to add to it."""
 
     refusal: str = ""
     context: str = ""
 
 
 class GuardHook(Hook):
-    """A hook that decides before something happens. If `check_call` raises or takes too long, the call is denied."""
+    """A hook that decides about actions in advance. If `check_call` raises or times out, the call is denied."""
 
     guard_timeout_s: float = DEFAULT_GUARD_TIMEOUT_S
-    # A guard that may only be stricter than the rules: its approvals are ignored.
+    # This guard may only be stricter than the rules: its approvals are ignored.
     is_restricted: bool = False
 
     async def check_prompt(self, prompt: str) -> PromptDecision:
-        """Decide about the request of the user."""
+        """Decide about the user's request."""
         return PromptDecision()
 
     async def check_call(self, call: GuardedCall) -> CallDecision:
@@ -121,9 +121,9 @@ class GuardHook(Hook):
         return CallDecision()
 
     async def comment_on_call(self, call: GuardedCall, output: str) -> str:
-        """Return a remark about a call that succeeded, which the model reads below its result."""
+        """Return a remark about a successful call, which the model reads below its result."""
         return ""
 
     async def check_answer(self, answer: str, *, is_repeated: bool) -> str:
-        """Return why the agent must continue after this answer; `is_repeated` if a hook has made it continue before."""
+        """Return why the agent must continue after this answer; `is_repeated` if a hook already made it continue."""
         return ""

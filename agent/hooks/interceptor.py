@@ -1,4 +1,4 @@
-"""Guard hooks around every tool call: before it is judged, and after it has a result."""
+"""Runs guard hooks around every tool call: before it is judged, and after it has a result."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
@@ -15,9 +15,9 @@ BAD_ARGUMENTS = "changed the arguments to something that the tool does not accep
 
 
 class HookInterceptor(Interceptor):
-    """Asks the guards in their order; the first that denies decides.
+    """Asks the guards in order; the first denial decides.
 
-    `report` is told about guards that failed.
+    `report` is called for guards that fail.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class HookInterceptor(Interceptor):
         self._report = report
 
     async def before(self, call: PendingCall) -> ToolResult | None:
-        """Return why a guard denies the call, or None; its arguments and its approval may have changed."""
+        """Return the denial of a guard, or None; the guards may change arguments and approval of the call."""
         for guard in self._guards:
             try:
                 decision = await self._in_time(guard.guard_timeout_s, guard.check_call(_guarded(call)))

@@ -1,4 +1,4 @@
-"""The hooks that apply in a folder as a list, and trying out what they decide about an event."""
+"""Lists the hooks that apply in a folder, and tries them on a made-up event."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -17,7 +17,7 @@ from tooling.contract.json_codec import JsonObject, did_you_mean
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookRow:
-    """One hook of a listing; `state` is active, or why it is not."""
+    """One hook of a listing; `state` is active, or the reason why it is not."""
 
     event: str
     name: str
@@ -29,7 +29,7 @@ class HookRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialResult:
-    """What a hook has decided about an event."""
+    """Decision of a hook about an event."""
 
     name: str
     decision: str
@@ -49,7 +49,7 @@ def list_hooks(settings: Settings, environ: Mapping[str, str], folder: Path) -> 
 
 
 def unused_hooks(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return what in the user's file of hooks has no effect. Raises ConfigError."""
+    """Return the entries of the user's hooks file that have no effect. Raises ConfigError."""
     return read_commands(hooks_file(environ)).unused
 
 
@@ -80,7 +80,7 @@ def _command_row(spec: CommandSpec, state: str) -> HookRow:
 async def try_hooks(
     settings: Settings, environ: Mapping[str, str], folder: Path, event: str, call: GuardedCall, text: str
 ) -> list[TrialResult]:
-    """Run the user's hooks for an event that did not happen; nothing else is run. Raises UsageError, ConfigError."""
+    """Run the user's hooks for a made-up event, and nothing else. Raises UsageError, ConfigError."""
     if event not in EVENTS:
         raise UsageError(f"unknown event {event}{did_you_mean(event, list(EVENTS))}", f"events: {', '.join(EVENTS)}")
     place = HookPlace(

@@ -1,4 +1,4 @@
-"""Finds the hooks of a run: given in code, named in the settings, from packages, commands of the user or a project."""
+"""Loads the hooks of a run: passed in code, named in the settings, from packages, commands of the user or a project."""
 
 import importlib
 import sys
@@ -24,7 +24,7 @@ NOT_A_HOOK = "{name} is not a subclass of Hook"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundHook:
-    """A hook and where it comes from; without a `hook`, the `problem` that kept it from being loaded."""
+    """A hook and its source; without a `hook`, the `problem` that prevented loading."""
 
     name: str
     source: str
@@ -33,7 +33,7 @@ class FoundHook:
 
 
 def load_hooks(context: RunContext) -> HookRunner:
-    """Return all hooks of a run. Raises AgentError for one that the user has configured and that cannot be used."""
+    """Return all hooks of a run. Raises AgentError for a configured hook that cannot be used."""
     found = tuple(find_class_hooks(context.settings.hooks))
     runner: HookRunner | None = None
 
@@ -52,11 +52,11 @@ def load_hooks(context: RunContext) -> HookRunner:
 
 
 def _callbacks(context: RunContext, warn: Callable[[str], None]) -> tuple[Hook, ...]:
-    """Return what reports the run to a URL, and what delivers the reports of earlier runs."""
+    """Return the hooks that report the run to a URL and deliver undelivered reports of earlier runs."""
     url, scope = context.settings.callback_url, context.scope
     if not url and not (scope.is_persistent and has_spooled_callbacks(scope.data_dir)):
         return ()
-    # They import httpx.
+    # Imported here: they import httpx.
     from agent.hooks.callback_client import CallbackClient
     from agent.hooks.progress_hooks import CallbackHook, SpooledCallbacks
 
@@ -74,7 +74,7 @@ def _callbacks(context: RunContext, warn: Callable[[str], None]) -> tuple[Hook, 
 
 
 class CommandHooks:
-    """The hook commands that apply to a run; `warnings` are about those that do not."""
+    """The hook commands that apply to a run; `warnings` are about those that do not apply."""
 
     def __init__(self, context: RunContext, warn: Callable[[str], None]) -> None:
         self._context = context
@@ -120,10 +120,10 @@ class CommandHooks:
 
 
 def hook_place(context: RunContext, warn: Callable[[str], None]) -> HookPlace:
-    """Return what hook commands are told about a run."""
+    """Return the run data for hook commands."""
     scope, settings = context.scope, context.settings
     is_new = not scope.session().runs
-    # At the prompt the session started with an earlier request.
+    # In the REPL the session started with an earlier request.
     later = "" if context.options.shared_backend is not None else "resume"
     return HookPlace(
         session_id=scope.folder.id,
@@ -140,7 +140,7 @@ def hook_place(context: RunContext, warn: Callable[[str], None]) -> HookPlace:
 
 
 def _in_order(specs: Sequence[CommandSpec]) -> list[CommandSpec]:
-    """Return the commands by event, in the order in which events happen; those of one event in that of the file."""
+    """Return the commands by event, in the order of events; those of one event in file order."""
     return sorted(specs, key=lambda spec: EVENTS.index(spec.event))
 
 
@@ -153,7 +153,7 @@ def find_class_hooks(names: Sequence[str], paths: Sequence[str] | None = None) -
 
 
 def load_class(name: str) -> Hook:
-    """Return a hook by `module:Class`. Raises ConfigError: a guard that is missing must not be overlooked."""
+    """Return a hook by `module:Class`. Raises ConfigError, because a missing guard must not be skipped silently."""
     module, colon, attribute = name.partition(":")
     if not colon:
         module, _, attribute = name.rpartition(".")

@@ -1,4 +1,4 @@
-"""The built-in hooks that follow a run: its to-do list, and its events for a callback URL."""
+"""Built-in hooks that track a run: its to-do list, and its events for a callback URL."""
 
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -14,7 +14,7 @@ Report = Callable[[int, str], Awaitable[None]]
 
 
 class TodoHook(EventHook):
-    """Follows the agent's to-do list; `report` gets the progress in percent and the current item after each change."""
+    """Tracks the agent's to-do list; `report` gets the progress in percent and the current item after each change."""
 
     def __init__(self, report: Report | None = None) -> None:
         self._report = report
@@ -22,7 +22,7 @@ class TodoHook(EventHook):
 
     @property
     def progress(self) -> int:
-        """How much of the list is completed, in percent."""
+        """Completed share of the list, in percent."""
         done = sum(item.status == "completed" for item in self.items)
         return 100 * done // len(self.items) if self.items else 0
 
@@ -32,7 +32,7 @@ class TodoHook(EventHook):
         return next((item.content for item in self.items if item.status == "in_progress"), "")
 
     async def on_event(self, envelope: Envelope) -> None:
-        """Take over a changed list."""
+        """Store a changed list."""
         if isinstance(envelope.event, TodoChanged):
             self.items = envelope.event.items
             if self._report:
@@ -40,7 +40,7 @@ class TodoHook(EventHook):
 
 
 class CallbackHook(EventHook):
-    """Reports a run to a URL: started, tool calls, responses, and how it ended, each with its progress so far."""
+    """Reports a run to a URL: start, tool calls, responses and end, each with the progress so far."""
 
     def __init__(self, client: CallbackClient) -> None:
         self._client = client
@@ -58,7 +58,7 @@ class CallbackHook(EventHook):
         await self._client.send_callback("task_started", {**given, **self._status("running")})
 
     async def on_event(self, envelope: Envelope) -> None:
-        """Follow to-do list, plan and files."""
+        """Track to-do list, plan and files."""
         await self._todo.on_event(envelope)
         match envelope.event:
             case PlanUpdated(steps=steps):
@@ -78,13 +78,13 @@ class CallbackHook(EventHook):
         await self._client.send_callback("tool_call", {**call, **self._status("running")})
 
     async def on_response(self, turn: int, response: str) -> None:
-        """Report what the model has written."""
+        """Report the text of the model."""
         await self._client.send_callback(
             "agent_response", {"turn": turn, "response": response, **self._status("running")}
         )
 
     async def after_execution(self, success: bool, error: str | None) -> None:  # noqa: FBT001 (a published signature)
-        """Report the end, and wait a moment until it is delivered."""
+        """Report the end, and wait briefly until it is delivered."""
         if success:
             self._progress = 100
             await self._client.send_callback("task_completed", self._status("completed"))
@@ -93,7 +93,7 @@ class CallbackHook(EventHook):
         await self._client.close()
 
     def _status(self, status: str) -> JsonObject:
-        """Return status, progress and state as in a status report; progress never falls."""
+        """Return status, progress and state as in a status report; progress never decreases."""
         self._progress = max(self._progress, min(99, max(self._todo.progress, self._step_progress())))
         added = sum(lines[0] for lines in self._changes.values())
         deleted = sum(lines[1] for lines in self._changes.values())
@@ -118,13 +118,13 @@ class CallbackHook(EventHook):
 
 
 class SpooledCallbacks(EventHook):
-    """Delivers what earlier runs could not, in a run that has no callbacks of its own."""
+    """Delivers undelivered events of earlier runs during a run that has no callbacks itself."""
 
     def __init__(self, client: CallbackClient) -> None:
         self._client = client
 
     async def before_execution(self, config: TaskConfig) -> None:
-        """Begin to send."""
+        """Start sending."""
         self._client.start()
 
     async def after_execution(self, success: bool, error: str | None) -> None:  # noqa: FBT001 (a published signature)

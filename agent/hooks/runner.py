@@ -1,4 +1,4 @@
-"""Calls the hooks of a run: in order, each within its time, and whatever they do, the run continues."""
+"""Calls the hooks of a run in order, with time limits; their failures never stop the run."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -14,9 +14,9 @@ from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import JsonObject
 
 T = TypeVar("T")
-# A hook that fails this often is no longer called in this run, except for its `after_execution`.
+# A hook with this many failures is no longer called in this run, except for its `after_execution`.
 MAX_FAILURES = 3
-# How long the end of a run waits for hooks that are behind.
+# Time that the end of a run waits for slow hooks.
 DRAIN_S = 15.0
 # How often hooks may make the agent continue after its answer.
 MAX_CONTINUATIONS = 8
@@ -24,7 +24,7 @@ MAX_CONTINUATIONS = 8
 
 @dataclass(slots=True, kw_only=True)
 class _Turn:
-    """A turn of a step whose tool calls have not all ended yet."""
+    """A turn of a step with unfinished tool calls."""
 
     number: int
     text: str
@@ -32,7 +32,7 @@ class _Turn:
 
 
 class HookRunner:
-    """The hooks of one run. Warnings are emitted with `emit`; those from before the first event are kept for it."""
+    """The hooks of one run. Warnings go to `emit`; those before the first event are buffered."""
 
     def __init__(self, hooks: Iterable[Hook]) -> None:
         self.hooks: tuple[Hook, ...] = tuple(hooks)
@@ -52,19 +52,19 @@ class HookRunner:
 
     @property
     def interceptors(self) -> tuple[HookInterceptor, ...]:
-        """What asks the guards before every tool call; nothing without guards."""
+        """The interceptor that asks the guards before every tool call; none without guards."""
         if not self._guards:
             return ()
         return (HookInterceptor(self._guards, in_time=in_time, comment=self._comment_on_call, report=self.warn),)
 
     def follow(self, channel: Channel) -> None:
-        """Call the hooks with what happens in a run from now on."""
+        """Call the hooks for all further events of a run."""
         self._channel = channel
         self._events = channel.subscribe()
         self._pump = asyncio.create_task(self._deliver(self._events), name="hooks")
 
     async def before_execution(self, config: TaskConfig) -> None:
-        """Tell all hooks that a task begins."""
+        """Notify all hooks that a task starts."""
         await self._notify("before_execution", lambda hook: hook.before_execution(config))
 
     async def check_prompt(self, prompt: str) -> PromptDecision:
@@ -93,13 +93,13 @@ class HookRunner:
         return ""
 
     async def after_execution(self, *, success: bool, answer: str, error: str | None) -> None:
-        """Tell all hooks how the task ended, exactly once and in reverse order."""
+        """Notify all hooks how the task ended, exactly once and in reverse order."""
         if self._has_ended:
             return
         self._has_ended = True
         await self._drain()
         if success and not self._has_checked_answer:
-            # Without a lead there is nothing that could continue.
+            # Without a lead no agent could continue.
             await self.check_answer(answer)
         if answer and answer != self._last_response:
             await self._notify("on_response", lambda hook: hook.on_response(max(1, self._turn), answer))
@@ -118,7 +118,7 @@ class HookRunner:
             await self._on_event(envelope)
 
     async def _drain(self) -> None:
-        """Wait until the hooks have seen everything that has happened, but not for ever."""
+        """Wait, for a limited time, until the hooks have received all events."""
         if self._channel is None or self._events is None or self._pump is None:
             return
         await self._channel.wait_delivered()
@@ -186,14 +186,14 @@ class HookRunner:
         return self._failures.get(id(hook), 0) >= MAX_FAILURES
 
     async def _call(self, hook: Hook, moment: str, call: Awaitable[T], limit_s: float) -> T | None:
-        """Return what a hook returns; None, and a warning, if it fails or takes too long."""
+        """Return the result of a hook; None, with a warning, if it fails or times out."""
         try:
             return await in_time(limit_s, call)
         except TimeoutError:
             problem = f"took longer than {limit_s:g} s"
         except HookFailed as failure:
             problem = str(failure)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 (the edge: whatever a hook raises, the run continues)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 (the edge: the run continues after any error of a hook)
             problem = f"failed: {type(error).__name__}: {error}"
         count = self._failures[id(hook)] = self._failures.get(id(hook), 0) + 1
         given_up = "; it is not called again in this run" if count == MAX_FAILURES else ""
@@ -201,7 +201,7 @@ class HookRunner:
         return None
 
     def warn(self, message: str) -> None:
-        """Show a message to the user; before the first event it is kept for that."""
+        """Show a message to the user; before the first event it is buffered."""
         if self._channel is None:
             self.early_warnings.append(message)
         else:
@@ -209,7 +209,7 @@ class HookRunner:
 
 
 async def in_time(limit_s: float, call: Awaitable[T]) -> T:
-    """Wait for a hook; raises TimeoutError after `limit_s`, whatever the hook does about being cancelled."""
+    """Wait for a hook; raises TimeoutError after `limit_s`, even if the hook ignores cancellation."""
     task = asyncio.ensure_future(_contained(call))
     try:
         done, _ = await asyncio.wait({task}, timeout=limit_s)
@@ -224,7 +224,7 @@ async def in_time(limit_s: float, call: Awaitable[T]) -> T:
 
 
 async def _contained(call: Awaitable[T]) -> T:
-    """Turn what would end the whole program into an ordinary error."""
+    """Turn exceptions that would exit the program into ordinary errors."""
     try:
         return await call
     except SystemExit as error:
@@ -237,6 +237,6 @@ async def _contained(call: Awaitable[T]) -> T:
 
 
 def _retrieve(task: "asyncio.Future[T]") -> None:
-    """Retrieve what a late hook raises, so that asyncio does not log it."""
+    """Retrieve the exception of a late hook, so that asyncio does not log it."""
     if not task.cancelled():
         task.exception()

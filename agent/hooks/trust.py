@@ -1,4 +1,4 @@
-"""Hooks of a project: used only if the user has trusted the folder, and only as long as they have not changed."""
+"""Hooks of a project: used only if the user has trusted the folder and the hooks have not changed since."""
 
 import hashlib
 import json
@@ -14,11 +14,12 @@ from agent.vocabulary.errors import ConfigError
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.lazy_pattern import lazy_pattern
 from tooling.files.atomic_write import write_atomic
+from tooling.files.open_regular import open_regular, read_regular
 
 _SCRIPT_FOLDERS = (".windlass/hooks", ".claude/hooks")
 _FOLDER_VARIABLES = lazy_pattern(r"\$\{?(?:CLAUDE|WINDLASS)_PROJECT_DIR\}?/?")
 _WORDS = lazy_pattern(r"[^\s\"'`;|&()<>=]+")
-# What Python can import; compiled files in `__pycache__` are not used for hooks.
+# Files that Python can import; compiled files in `__pycache__` are not used for hooks.
 _MODULES = (".py", ".pyc", ".so")
 MAX_FILES = 200
 TOO_MANY_HINT = "keep scripts and the modules they use in .claude/hooks or .windlass/hooks"
@@ -29,7 +30,7 @@ TrustStatus: TypeAlias = Literal["none", "untrusted", "changed", "trusted"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectHooks:
-    """The hook commands of a folder, and the files in it that they run, each with the hash of its content."""
+    """The hook commands of a folder, and the files in it that they run, each with its content hash."""
 
     folder: Path
     specs: tuple[CommandSpec, ...] = ()
@@ -38,13 +39,13 @@ class ProjectHooks:
 
     @property
     def fingerprint(self) -> str:
-        """The hash of everything that the user trusts."""
+        """The hash of everything the user trusts."""
         commands = [[spec.event, spec.matcher, spec.command, spec.timeout_s, spec.on_failure] for spec in self.specs]
         return hashlib.sha256(json.dumps([commands, self.files]).encode()).hexdigest()
 
 
 def read_project_hooks(folder: Path) -> ProjectHooks:
-    """Read the hooks of a folder without running anything. Raises ConfigError if a file of them cannot be used."""
+    """Read the hooks of a folder without running anything. Raises ConfigError for an unusable file."""
     folder = folder.resolve()
     specs: list[CommandSpec] = []
     unused: list[str] = []
@@ -67,22 +68,22 @@ def read_project_hooks(folder: Path) -> ProjectHooks:
 
 
 class TrustStore:
-    """The folders whose hooks the user has trusted, each with the fingerprint of that moment."""
+    """The folders whose hooks the user has trusted, each with the fingerprint at that time."""
 
     def __init__(self, data_dir: Path) -> None:
         self._file = data_dir / "trusted.json"
 
     def all(self) -> dict[str, dict[str, str]]:
-        """Return what was trusted and when, by folder; a damaged file trusts nothing."""
+        """Return the trusted folders with fingerprint and time; a damaged file trusts nothing."""
         try:
-            data = json.loads(self._file.read_text("utf-8"))
+            data = json.loads(read_regular(self._file))
         except (OSError, ValueError):
             return {}
         entries = data.items() if isinstance(data, Mapping) else ()
         return {str(folder): dict(entry) for folder, entry in entries if isinstance(entry, Mapping)}
 
     def status(self, hooks: ProjectHooks) -> TrustStatus:
-        """Return whether the hooks of a folder are trusted as they are now."""
+        """Return whether the hooks of a folder are trusted in their current state."""
         if not hooks.specs:
             return "none"
         entry = self.all().get(str(hooks.folder))
@@ -91,12 +92,12 @@ class TrustStore:
         return "trusted" if entry.get("fingerprint") == hooks.fingerprint else "changed"
 
     def trust(self, hooks: ProjectHooks) -> None:
-        """Trust the hooks of a folder as they are now."""
+        """Trust the hooks of a folder in their current state."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
         self._write({**self.all(), str(hooks.folder): {"fingerprint": hooks.fingerprint, "since": now}})
 
     def revoke(self, folder: Path) -> bool:
-        """Trust a folder no more; False if it was not trusted."""
+        """Revoke the trust in a folder; False if it was not trusted."""
         entries = self.all()
         if entries.pop(str(folder.resolve()), None) is None:
             return False
@@ -109,7 +110,7 @@ class TrustStore:
 
 
 def check_trusted(store: TrustStore, hooks: ProjectHooks) -> str:
-    """Return why hooks that were trusted may not run now; empty if they are as they were, and still trusted."""
+    """Return why trusted hooks may not run now; empty if they are unchanged and still trusted."""
     try:
         is_same = read_project_hooks(hooks.folder).fingerprint == hooks.fingerprint
     except ConfigError:
@@ -121,7 +122,7 @@ def check_trusted(store: TrustStore, hooks: ProjectHooks) -> str:
 
 def _read(path: Path) -> str | None:
     try:
-        return path.read_text("utf-8") if path.is_file() else None
+        return read_regular(path).decode() if path.is_file() else None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read {path}: {error}") from error
 
@@ -136,7 +137,7 @@ def _named_files(command: str, folder: Path) -> Iterator[Path]:
 
 def _run_files(command: str, folder: Path) -> Iterator[Path]:
     """Yield the files of the folder that a command runs without naming them, such as a makefile."""
-    # Loads the grammar of the shell, which a run without hooks of a project does not need here.
+    # Loads the shell grammar, which runs without project hooks do not need here.
     from tooling.safety.shell.reader import ShellReader
     from tooling.safety.shell.script_files import script_files
 
@@ -148,23 +149,23 @@ def _run_files(command: str, folder: Path) -> Iterator[Path]:
     for name in (name for one in reader.reading.commands for name in script_files(one)):
         path = Path(os.path.normpath(name))
         if path.is_relative_to(folder):
-            # One that does not exist counts as well: it would be run instead of another.
+            # A missing file counts, too: if created, it would run instead of another.
             yield path.resolve() if path.is_file() and path.resolve().is_relative_to(folder) else path
 
 
 def _scripts(folder: Path) -> Iterator[Path]:
-    """Yield all files and links in the folders where hook scripts are kept: they may import each other."""
+    """Yield all files and links in the folders for hook scripts, because scripts may import each other."""
     for name in _SCRIPT_FOLDERS:
         yield from _files_below(folder / name, lambda path: True)
 
 
 def _modules_beside(script: Path) -> Iterator[Path]:
-    """Yield what a Python script can import from its folder, also in place of a module of the standard library."""
+    """Yield the files that a Python script can import from its folder, also in place of standard modules."""
     yield from _files_below(script.parent, lambda path: path.suffix in _MODULES or path.is_symlink())
 
 
 def _files_below(folder: Path, is_wanted: Callable[[Path], bool]) -> Iterator[Path]:
-    """Yield a few more files than are allowed at most; links are not followed."""
+    """Yield files up to just above the allowed number; links are not followed."""
     count = 0
     for top, folders, names in os.walk(folder):
         links = [name for name in folders if Path(top, name).is_symlink()]
@@ -178,7 +179,7 @@ def _files_below(folder: Path, is_wanted: Callable[[Path], bool]) -> Iterator[Pa
 
 
 def _hash(path: Path) -> str:
-    """Return the hash of a file, empty if there is none; that of a link is for where it leads."""
+    """Return the hash of a file, empty if there is none; for a link, the hash of its target."""
     if path.is_symlink():
         target = path.resolve()
         if target.is_dir():
@@ -187,7 +188,7 @@ def _hash(path: Path) -> str:
     if not path.exists():
         return ""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}") from error

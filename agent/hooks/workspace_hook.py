@@ -1,4 +1,4 @@
-"""The built-in hook that writes down what a run has changed: a manifest beside the session's log."""
+"""Built-in hook that writes a manifest of a run's changes next to the session's log."""
 
 import asyncio
 import json
@@ -16,13 +16,13 @@ from tooling.contract.result import FileChange
 from tooling.files.atomic_write import write_atomic
 
 MANIFEST = "manifest.json"
-# Folders that tools fill, and that nobody reads a manifest for; files whose name starts with a dot count as well.
+# Folders filled by tools, which a manifest leaves out; so are paths with a part that starts with a dot.
 IGNORED = frozenset({"node_modules", "__pycache__", "target", "dist", "build", "venv"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestEntry:
-    """All changes of one file together: its lines, its diffs, and its size now."""
+    """All changes of one file combined: lines, diffs, and its current size."""
 
     path: str
     status: str
@@ -33,9 +33,9 @@ class ManifestEntry:
 
 
 class WorkspaceHook(EventHook):
-    """Writes the manifest of a run: every file that its tools and commands have changed, with line counts and diffs.
+    """Writes the manifest of a run: every file changed by its tools and commands, with line counts and diffs.
 
-    Every run that is kept has one. As a hook it is for programs that want it in a folder of their own.
+    Every stored run has one. As a hook it is for programs that want it in another folder.
     """
 
     def __init__(self, workspace: Path, folder: Path) -> None:
@@ -45,19 +45,19 @@ class WorkspaceHook(EventHook):
         self._changes: list[FilesChanged] = []
 
     async def on_event(self, envelope: Envelope) -> None:
-        """Note what was changed."""
+        """Record the changes."""
         self._run_id = envelope.run_id
         if isinstance(envelope.event, FilesChanged):
             self._changes.append(envelope.event)
 
     async def after_execution(self, success: bool, error: str | None) -> None:  # noqa: FBT001 (a published signature)
-        """Write the manifest, if anything was changed."""
+        """Write the manifest if there are changes."""
         if self._changes:
             await asyncio.to_thread(write_manifest, self._workspace, self._folder, self._run_id, self._changes)
 
 
 def write_manifest(workspace: Path, folder: Path, run_id: str, changes: Sequence[FilesChanged]) -> None:
-    """Write what a run has changed in a workspace to `manifest.json` in a folder. Raises OSError."""
+    """Write the changes of a run in a workspace to `manifest.json` in a folder. Raises OSError."""
     entries = collect_entries(changes, workspace)
     repository = find_repository(workspace)
     manifest = {
@@ -75,7 +75,7 @@ def write_manifest(workspace: Path, folder: Path, run_id: str, changes: Sequence
 
 
 def collect_entries(changes: Sequence[FilesChanged], workspace: Path) -> list[ManifestEntry]:
-    """Return one entry for each file that is not as it was before, in the order of the first change."""
+    """Return one entry for each file that differs from before, in the order of the first change."""
     by_path: dict[str, list[FileChange]] = {}
     for event in changes:
         for change in event.changes:

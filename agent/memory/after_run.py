@@ -2,7 +2,7 @@
 
 import asyncio
 
-from agent.memory.compaction import KB, CompactionModel, compact
+from agent.memory.compaction import CompactionModel, compact
 from agent.memory.privacy import find_personal_data, find_secret
 from agent.memory.run_memory import RunMemory
 from agent.memory.triggers import has_memory_trigger
@@ -26,19 +26,14 @@ class MemoryUpdater:
     model: str
     max_output_tokens: int
     timeout_s: float
-    max_kb: int
     target_kb: int
-
-    def has_work(self) -> bool:
-        """Return whether this run may have something to remember, or the memory is too large."""
-        return self.memory.is_persistent and (has_memory_trigger(self.memory.request) or self._is_too_large())
 
     async def update(self, answer: str) -> None:
         """Save what is worth remembering, if anything; no failure affects the answer."""
         try:
             if has_memory_trigger(self.memory.request) and (candidate := await self._decide(answer)):
                 await self._store(candidate)
-            if self._is_too_large():
+            if self.memory.is_too_large:
                 await self._compact()
         except OSError as error:
             await self._warn(f"could not update the memory: {error.strerror}")
@@ -80,9 +75,6 @@ class MemoryUpdater:
             await self.memory.channel.publish(MemoryChanged(action="compacted"))
         if result.problem:
             await self._warn(f"the memory was compacted without the model: {result.problem}")
-
-    def _is_too_large(self) -> bool:
-        return self.memory.file.size() > self.max_kb * KB
 
     async def _warn(self, message: str) -> None:
         await self.memory.channel.publish(WarningRaised(message=message))

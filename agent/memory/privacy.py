@@ -1,4 +1,4 @@
-"""What is not remembered: secrets never, personal data only if the user adds it."""
+"""Exclusions from memory: secrets always, personal data unless the user adds it."""
 
 import re
 

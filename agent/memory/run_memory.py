@@ -22,6 +22,7 @@ from tooling.safety.secrets.redact import Redactor
 if TYPE_CHECKING:
     from agent.memory.after_run import MemoryUpdater
 
+_KB = 1024
 _NOT_PERSISTENT = "This run saves nothing to disk (--ephemeral), so the memory cannot change."
 
 
@@ -40,6 +41,17 @@ class RunMemory:
         """Return the excerpt of the memory for prompts, or raise OSError."""
         return excerpt(self._clean(self.file.read()))
 
+    def has_work(self) -> bool:
+        """Return whether this run may have something to remember, or the memory is too large."""
+        from agent.memory.triggers import has_memory_trigger
+
+        return self.is_persistent and (has_memory_trigger(self.request) or self.is_too_large)
+
+    @property
+    def is_too_large(self) -> bool:
+        """Return whether the memory must be compacted."""
+        return self.file.size() > self.settings.memory_max_kb * _KB
+
     def build_updater(self, client: MeteredModel, model: str) -> "MemoryUpdater":
         """Return the updater that decides, with this model, what to remember from the run."""
         from agent.memory.after_run import MemoryUpdater
@@ -50,7 +62,6 @@ class RunMemory:
             model=model,
             max_output_tokens=self.settings.max_output_tokens,
             timeout_s=self.settings.memory_timeout_s,
-            max_kb=self.settings.memory_max_kb,
             target_kb=min(self.settings.memory_compact_target_kb, self.settings.memory_max_kb),
         )
 

@@ -44,7 +44,7 @@ def apply_reply(before: str, reply: str, redactor: Redactor) -> tuple[str, str]:
 
 
 def entry_room(text: str, target: int) -> int:
-    """Return the bytes available to entries: what the user's own lines leave, but at least a quarter of the target."""
+    """Return the bytes available to entries: the target minus the user's lines, at least a quarter of the target."""
     own = byte_size([line for line in parse_lines(text) if not line.is_entry])
     return max(target - own, target // 4)
 

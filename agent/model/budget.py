@@ -13,7 +13,7 @@ from tooling.contract.fast_dataclass import dataclass
 MIN_OUTPUT_TOKENS = 256
 # Reply limit of a request that sets none.
 DEFAULT_OUTPUT_TOKENS = 8192
-# What providers charge for an image of the largest size that is sent.
+# Cost of an image of the largest size that is sent.
 TOKENS_PER_IMAGE = 1600
 # Below the average size of a token, so reservations are too large rather than too small.
 _BYTES_PER_TOKEN = 3
@@ -79,7 +79,7 @@ class Budget:
     async def reserve(self, request: ModelRequest, price: CostFunction, *, full_length: bool = False) -> Reservation:
         """Reserve the maximum cost of a call; wait if it fits only after pending calls end.
 
-        The reply limit is lowered to what is left, unless `full_length`. Raise BudgetExhausted if not even a short
+        The reply limit is lowered to fit the budget, unless `full_length`. Raise BudgetExhausted if not even a short
         reply fits.
         """
         if not self.is_limited:

@@ -122,7 +122,7 @@ def _error_status(error: object) -> int:
 
 
 def _error_message(text: str, key: str) -> str:
-    """Extract the message from an error body, whatever its structure, without the key."""
+    """Extract the message from an error body of any structure, without the key."""
     try:
         data = json.loads(text)
     except (ValueError, RecursionError):
@@ -155,7 +155,7 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
     try:
         return max(0.0, parsedate_to_datetime(after).timestamp() - time()) if after else None
     except (ValueError, OverflowError, TypeError):
-        # A date that no calendar has, or one outside of what this machine can represent.
+        # An invalid date, or one that this machine cannot represent.
         return None
 
 

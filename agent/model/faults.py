@@ -32,7 +32,7 @@ FaultKind: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultPolicy:
-    """How one kind of fault is handled and reported."""
+    """Policy for one class of faults."""
 
     retries: int
     backoff_s: float
@@ -47,7 +47,7 @@ FAULTS: dict[FaultKind, FaultPolicy] = {
         backoff_s=0.5,
         exit_code=exit_codes.RETRY_LATER,
         message="could not connect to the provider",
-        hint="check the URL (`agent config get api_base`) and that the server is running",
+        hint="check your network, that the server is running, and its address (`agent config get api_base`)",
     ),
     "first_byte": FaultPolicy(
         retries=1,
@@ -131,7 +131,7 @@ FAULTS: dict[FaultKind, FaultPolicy] = {
         backoff_s=0.0,
         exit_code=exit_codes.NO_KEY,
         message="the provider rejected the API key",
-        hint="set a valid key in the environment or with `agent config set`",
+        hint="replace the key in your environment, or save one: agent config set keys.PROVIDER -",
     ),
     "quota": FaultPolicy(
         retries=0,

@@ -22,7 +22,7 @@ from agent.model.wire.openai_stream import OpenAiReader
 from agent.model.wire.sse import SseEvent
 from tooling.contract.fast_dataclass import dataclass
 
-# Exceptions of the library's own bugs: its adapters parse replies carelessly.
+# Exceptions caused by bugs of the library, whose adapters parse replies carelessly.
 _LIBRARY_BUGS = (ValueError, TypeError, LookupError, AttributeError, ImportError, OSError, EOFError, RuntimeError)
 _GATEWAY_MODULE = "litellm.responses.mcp.litellm_proxy_mcp_handler"
 
@@ -95,7 +95,7 @@ class LitellmClient:
 
     async def _send(self, library: Library, request: ModelRequest, endpoint: Endpoint) -> AsyncIterator[Chunk]:
         body = openai_wire.body(request, endpoint)
-        # RetryingClient does the retries: it knows the fault table and what was already streamed.
+        # RetryingClient retries: it knows the fault table and the text already streamed.
         options: dict[str, object] = {"num_retries": 0, "max_retries": 0, "drop_params": True}
         options |= {"api_key": endpoint.key or None, "api_base": endpoint.base_url or None}
         limit = self._settings.connect_timeout_s + self._settings.first_byte_timeout_s
@@ -121,7 +121,7 @@ def _map_errors(library: Library, endpoint: Endpoint, silence: FaultKind) -> Ite
     except TimeoutError as error:
         raise ModelFault(silence) from error
     except failures as error:
-        raise fault_from_exception(error, key=endpoint.key) from error
+        raise fault_from_exception(error, key=endpoint.key, provider=endpoint.provider) from error
 
 
 def _load_into(loading: Future[Library], load: Callable[[], Library]) -> None:
@@ -156,7 +156,7 @@ def import_litellm() -> Library:
     _replace_gateway()
     litellm.suppress_debug_info = True
     litellm.telemetry = False
-    # Counting the tokens of a Llama model, it would download a tokenizer.
+    # It would download a tokenizer to count the tokens of a Llama model.
     litellm.disable_hf_tokenizer_download = True
     return Library(
         complete=litellm.acompletion,
@@ -176,20 +176,20 @@ def _silence() -> None:
 
 
 class _NoGateway:
-    """Stands in for litellm's gateway to MCP servers: no tool of a request belongs to it."""
+    """Replaces litellm's gateway to MCP servers: no tool of a request belongs to it."""
 
     @staticmethod
     def should_use_litellm_mcp_gateway(tools: object) -> bool:
         return False
 
-    # Its name in litellm 1.90 and before.
+    # Name in litellm 1.90 and earlier.
     _should_use_litellm_mcp_gateway = should_use_litellm_mcp_gateway
 
 
 def _replace_gateway() -> None:
     """Keep litellm from importing its gateway, which it does for every request with tools.
 
-    The gateway needs the optional package `mcp`, and another version of it than our own client for MCP servers.
+    The gateway needs the optional package `mcp`, in another version than our own MCP client.
     """
     stand_in = ModuleType(_GATEWAY_MODULE)
     stand_in.__dict__["LiteLLM_Proxy_MCP_Handler"] = _NoGateway

@@ -30,15 +30,17 @@ _NO_KEY = lazy_pattern(
 _NOT_INSTALLED = lazy_pattern(r"No module named|pip install", re.IGNORECASE)
 _NO_CONNECTION = lazy_pattern(r"cannot connect to host|connection refused|name or service not known", re.IGNORECASE)
 _PREFIX = lazy_pattern(r"^(?:(?:litellm\.)?\w*(?:Error|Timeout|Exception): )+")
+# What aiohttp and litellm add to the host and the reason.
+_NOISE = lazy_pattern(r"\b\w+Exception - | ssl:(?:<[^>]*>|\w+)")
 _TRACEBACK = lazy_pattern(r"Traceback \(most recent call last\).*", re.DOTALL)
 
 
-def fault_from_exception(error: Exception, *, key: str = "") -> ModelFault:
+def fault_from_exception(error: Exception, *, key: str = "", provider: str = "") -> ModelFault:
     """Return the fault for an exception raised by litellm."""
-    message = _PREFIX.sub("", _TRACEBACK.sub("", str(error)))
+    message = _NOISE.sub("", _PREFIX.sub("", _TRACEBACK.sub("", str(error))))
     detail = redact(" ".join(message.split()), key)[:MAX_DETAIL_CHARS] or type(error).__name__
     if _NO_PROVIDER.search(detail):
-        return ModelFault("unknown_model", "unknown provider; write the model as provider/name")
+        return ModelFault("unknown_model", f"unknown provider {provider!r}; write the model as provider/name")
     kind = _classify(error, detail)
     if kind is not None:
         return ModelFault(kind, detail)

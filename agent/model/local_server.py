@@ -18,7 +18,7 @@ _OK = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalServer:
-    """Where a kind of local server listens and how it lists its models."""
+    """A kind of local server: its address and its endpoint for listing models."""
 
     provider: str
     port: int

@@ -1,4 +1,4 @@
-"""The budgeted model client: reserves the cost of each call and records what it spent."""
+"""The budgeted model client: reserves the cost of each call and records its actual cost."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -74,7 +74,7 @@ class MeteredModel:
             self._emit_spent(reservation.request.step_id)
 
     def _estimate(self, reservation: Reservation, received_chars: int) -> Usage:
-        """Estimate the usage of a call that broke off: none if nothing was received."""
+        """Estimate the usage of an interrupted call; none if nothing was received."""
         if not received_chars:
             return Usage()
         usage = Usage(
@@ -102,9 +102,9 @@ class MeteredModel:
 
 
 async def stream_whole(client: MeteredModel, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
-    """Yield a reply like `MeteredModel.stream`, but a text that is cut off at its length limit is continued once.
+    """Yield a reply like `MeteredModel.stream`, but continue a truncated text once.
 
-    Raises ModelFault of the kind `cut_off` if that is not enough; what had arrived has been yielded by then.
+    Raises ModelFault of the kind `cut_off` if that is not enough; the received text has been yielded by then.
     """
     beginning = ""
     while True:

@@ -1,4 +1,4 @@
-"""Whether a name is a model: by its form, by the providers and models known here, and by asking its server."""
+"""Checks model names: by their form, by the known providers and models, and by asking the server."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ _OK, _DENIED = 200, (401, 403)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameCheck:
-    """What is wrong with a name: a `problem` if it cannot be a model, a `doubt` if it may not work."""
+    """Result of a check: a `problem` if the name cannot be a model, a `doubt` if it may not work."""
 
     problem: str = ""
     doubt: str = ""
@@ -49,7 +49,7 @@ def check_name(name: str, settings: Settings, folder: Path) -> NameCheck:
 
 
 async def find_problem(name: str, settings: Settings, folder: Path) -> str:
-    """Return why a model should not be saved, after asking its server if it is not known here; empty if it works."""
+    """Return why a model should not be saved, asking its server if it is unknown here; empty if it works."""
     check = check_name(name, settings, folder)
     if check.problem or name.startswith(SCRIPT_PREFIX):
         return check.problem
@@ -85,7 +85,7 @@ def _missing_key(endpoint: Endpoint) -> str:
 
 
 async def _ask_server(endpoint: Endpoint) -> str:
-    """Return why an endpoint cannot serve its model; empty if it lists it, or is there and lists nothing."""
+    """Return why an endpoint cannot serve its model; empty if it lists the model, or answers and lists nothing."""
     headers = {**HEADERS, **WIRES[endpoint.wire].headers(endpoint)}
     try:
         status, body = await fetch(f"{endpoint.base_url}/models", headers, os_environ(), ANSWER_LIMIT_S)

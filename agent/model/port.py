@@ -34,9 +34,9 @@ class ModelRequest:
     max_output_tokens: int | None = None
     temperature: float | None = None
     reasoning: Reasoning | None = None
-    # At most this many repetitions after faults; None: what the settings say.
+    # Maximum number of retries after faults; None means that of the settings.
     max_retries: int | None = None
-    # Requests that share a beginning share this key, such as the session's id.
+    # Shared by requests with a common prefix, such as those of a session.
     cache_key: str | None = None
     image_data: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
 
@@ -57,7 +57,7 @@ class ReasoningDelta:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallDelta:
-    """A fragment of a tool call: `text` continues the JSON of its arguments, empty when the call begins.
+    """A fragment of a tool call: `text` continues the JSON of its arguments, empty when the call starts.
 
     `index` is the position of the call in the reply; `name` is known from the first fragment on, unless the provider
     sends it late.
@@ -70,7 +70,7 @@ class CallDelta:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamRestarted:
-    """The reply broke off and the request is retried: discard the fragments received so far."""
+    """The reply was interrupted and the request is retried: discard the fragments received so far."""
 
     reason: str
 

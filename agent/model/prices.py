@@ -2,6 +2,7 @@
 
 import json
 import mmap
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -16,7 +17,7 @@ _TABLE_NAMES = {"together": "together_ai", "google": "gemini", "fireworks": "fir
 # The table lists these models without a provider prefix.
 _BARE_IN_TABLE = frozenset({"openai", "anthropic", "openrouter"})
 _LONG_PROMPT_TOKENS = 200_000
-# The table lists every model of these providers that can see as such; of others it may not know.
+# For these providers the table lists every model that accepts images; for others it may be incomplete.
 _COMPLETE_ABOUT_VISION = frozenset({"openai", "anthropic", "deepseek", "groq", "mistral", "gemini", "xai", "ollama"})
 _CHAT_MODES = ("chat", "responses")
 
@@ -148,6 +149,10 @@ def _price(row: Mapping[str, object], key: str, usage: Usage) -> float | None:
 
 
 def _shipped_table() -> Path | None:
+    # Nearly always found on the path; importing what knows of other places takes longer.
+    for folder in sys.path:
+        if (path := Path(folder, "litellm", _TABLE)).is_file():
+            return path
     from importlib.util import find_spec
 
     spec = find_spec("litellm")

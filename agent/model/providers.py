@@ -49,7 +49,7 @@ class Provider:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """Where to send requests for a model: wire format, base URL, key, and the server's name for the model."""
+    """The endpoint of a model: wire format, base URL, key, and the server's name for the model."""
 
     provider: str
     wire: Wire
@@ -147,7 +147,7 @@ def key_names(models: Iterable[str], settings: Settings) -> tuple[str, ...]:
         try:
             endpoint = resolve(model, settings)
         except ModelFault:
-            # Its request will report it.
+            # The request itself reports the error.
             continue
         if endpoint.key:
             names[next(iter(key_variables(endpoint.provider)), "api_key")] = None
@@ -155,8 +155,8 @@ def key_names(models: Iterable[str], settings: Settings) -> tuple[str, ...]:
 
 
 def _resolve_at_api_base(model: str, named: Provider | None, settings: Settings) -> Endpoint:
-    # A model name without prefix does not tell the wire format: `api_base` is OpenAI-compatible unless the prefix is
-    # `anthropic/`, and takes OpenAI's key like all programs that know OPENAI_BASE_URL. Keys of other providers must
+    # A model name without prefix does not determine the wire format: `api_base` is OpenAI-compatible unless the prefix
+    # is `anthropic/`, and takes OpenAI's key like all programs that know OPENAI_BASE_URL. Keys of other providers must
     # not be sent there.
     provider = named or GENERIC
     key = settings.api_key or _find_for(named or _OPENAI, settings.keys)
@@ -165,7 +165,7 @@ def _resolve_at_api_base(model: str, named: Provider | None, settings: Settings)
 
 def _own_base_url(provider: Provider, api_base: str) -> str:
     base = _normalize_base_url(api_base)
-    # Anthropic's clients take a base URL without the version, whatever its path.
+    # Anthropic's clients take a base URL without the version, regardless of its path.
     return base if provider.wire != "anthropic" or base.endswith("/v1") else f"{base}/v1"
 
 
@@ -199,5 +199,5 @@ def _find_by_model_prefix(model: str) -> Provider | None:
 
 
 def _find_for(provider: Provider, values: Mapping[str, str]) -> str:
-    """Return the value of a table by provider; empty if it has none."""
+    """Return the value for a provider in a table; empty if it has none."""
     return next((values[name] for name in (provider.name, *provider.aliases) if values.get(name)), "")

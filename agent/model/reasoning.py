@@ -1,4 +1,4 @@
-"""How much each model reasons: by the settings, and by default where a model does not let itself be told."""
+"""The amount of reasoning of each model: set by the user, or the provider's default if the model rejects the option."""
 
 import re
 from collections.abc import AsyncGenerator, Callable
@@ -9,20 +9,20 @@ from agent.model.faults import ModelFault
 from agent.model.port import ModelClient, ModelRequest, StreamItem, closing_stream
 from tooling.contract.lazy_pattern import lazy_pattern
 
-# What providers call it when they reject the option: reasoning_effort, thinking, effort.
+# Names of the option in rejections by providers: reasoning_effort, thinking, effort.
 _ABOUT_REASONING = lazy_pattern(r"reason|think|effort", re.IGNORECASE)
 
 
 def reasoning_for(model: str, settings: Settings) -> Reasoning | None:
-    """Return how much a model shall reason; None leaves it to the provider."""
+    """Return the amount of reasoning of a model; None leaves it to the provider."""
     own = settings.models.get(model)
     return own.reasoning if own and own.reasoning else settings.reasoning
 
 
 class ReasoningClient:
-    """A ModelClient that adds the amount of reasoning to requests of another one.
+    """A ModelClient that adds the amount of reasoning to the requests of another one.
 
-    A model that rejects it is asked again without; the user is warned once.
+    A request that the model rejects is repeated without it; the user is warned once.
     """
 
     def __init__(self, inner: ModelClient, settings: Settings, warn: Callable[[str], None] | None = None) -> None:
@@ -35,7 +35,7 @@ class ReasoningClient:
         """Yield fragments, then exactly one ModelReply."""
         level = request.reasoning or reasoning_for(request.model, self._settings)
         level = None if request.model in self._rejected else level
-        asked, has_started = replace(request, reasoning=level), False
+        asked, has_started = request if request.reasoning == level else replace(request, reasoning=level), False
         try:
             async with closing_stream(self._inner.stream(asked)) as items:
                 async for item in items:
@@ -55,7 +55,7 @@ class ReasoningClient:
         await self._inner.close()
 
     def _reject(self, model: str, level: Reasoning, fault: ModelFault) -> None:
-        # Several steps may have asked at the same time.
+        # Several steps may have failed at the same time.
         if self._warn is not None and model not in self._rejected:
             self._warn(f"{model} does not take reasoning {level}, so its default applies: {fault.detail}")
         self._rejected.add(model)

@@ -6,6 +6,7 @@ Clients are imported when opened: a run usually needs one of them, and importing
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -55,7 +56,7 @@ class ModelRouter:
             raise UsageError("--record and --replay exclude each other")
         prices = prices or PriceTable()
         self.vision = Vision(settings, prices, read_image)
-        # Set when the first request has been written: what is only needed afterwards waits for it.
+        # Set when the first request has been written: work needed only afterwards waits for it.
         self.request_sent = asyncio.Event()
         self._pool = ClientPool(settings, prices, self.vision, warn, plugin_models or {}, on_sent=self.request_sent.set)
         self._is_replay = replay is not None
@@ -104,6 +105,8 @@ class ClientPool:
         on_sent: Callable[[], None] = lambda: None,
     ) -> None:
         self._settings = settings
+        # Queried several times for each request; the settings of a run do not change.
+        self._endpoint_of = cache(partial(resolve, settings=settings))
         self._warn = warn
         self._on_sent = on_sent
         self._unpriced: set[str] = set()
@@ -150,7 +153,7 @@ class ClientPool:
             if prefix not in self._of_plugins:
                 self._of_plugins[prefix] = self._plugin_models[prefix]()
             return self._of_plugins[prefix]
-        if resolve(model, self._settings).wire == "litellm":
+        if self._endpoint_of(model).wire == "litellm":
             return self._open_litellm()
         return self._open_http()
 
@@ -158,7 +161,7 @@ class ClientPool:
         if model.startswith(SCRIPT_PREFIX) or model.partition("/")[0] in self._plugin_models:
             return False
         try:
-            return resolve(model, self._settings).wire == "litellm"
+            return self._endpoint_of(model).wire == "litellm"
         except ModelFault:
             return False
 
@@ -209,7 +212,7 @@ class ClientPool:
 
     def _is_on_this_machine(self, model: str) -> bool:
         try:
-            return urlsplit(resolve(model, self._settings).base_url).hostname in _LOOPBACK
+            return urlsplit(self._endpoint_of(model).base_url).hostname in _LOOPBACK
         except ModelFault:
             # Without a key there are no calls.
             return False
@@ -222,7 +225,7 @@ class ClientPool:
 
 
 async def _within(limit_s: float, items: AsyncIterator[StreamItem]) -> AsyncGenerator[StreamItem, None]:
-    """Yield the items of a stream until its time is up: a server that only keeps the connection alive never ends."""
+    """Yield the items of a stream up to its time limit: a server that only keeps the connection alive never ends."""
     deadline = asyncio.get_running_loop().time() + limit_s
     async with closing_stream(items):
         while True:

@@ -1,4 +1,4 @@
-"""Which models see images, and what a request carries of them."""
+"""Image support of models, and images in requests."""
 
 import base64
 from collections.abc import Callable
@@ -24,7 +24,7 @@ def cannot_see(model: str) -> str:
 
 
 class Vision:
-    """Fills the images into requests; a model that cannot see gets a line of text for each."""
+    """Adds images to requests; a model without vision gets a line of text for each."""
 
     def __init__(self, settings: Settings, prices: PriceTable, read: Callable[[str], bytes | None]) -> None:
         self._setting = settings.vision
@@ -36,12 +36,12 @@ class Vision:
         return self._setting != "no" and (self._setting == "yes" or self._prices.can_see(model) is not False)
 
     def require(self, model: str) -> None:
-        """Raise InputError if a model cannot see."""
+        """Raise InputError if a model does not accept images."""
         if not self.can_see(model):
             raise InputError(cannot_see(model), CHOOSE_ANOTHER)
 
     def fill_in(self, request: ModelRequest) -> ModelRequest:
-        """Return the request with the bytes of its images, or with text in their place."""
+        """Return the request with the bytes of its images, or with text instead."""
         images = {image.sha256: image for message in request.messages for image in message.images}
         if not images:
             return request

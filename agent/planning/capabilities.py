@@ -17,7 +17,7 @@ class Capabilities:
     models: tuple[str, ...] = ()
 
     def problem_with_call(self, tool: str, args: Mapping[str, object]) -> str | None:
-        """Return what is wrong with the arguments for a known tool, or None."""
+        """Return the problem with the arguments for a known tool, or None."""
         return find_schema_error(args, self.tools[tool].parameters, "args")
 
     def written_paths(self, tool: str, args: Mapping[str, object]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Manifest files: permission manifests in TOML or JSON, read strictly, written for people to read and edit."""
+"""Manifest files: permission manifests in TOML or JSON, parsed strictly and written for editing by hand."""
 
 import json
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ _COMMENTS = {
 
 
 class ManifestError(InputError):
-    """A manifest cannot be used; the message says why."""
+    """A manifest is invalid; the message is the reason."""
 
 
 _FORMAT = TableFormat(kind="manifest", example=f'{{"version": {VERSION}, …}}', hint=HINT, error=ManifestError)
@@ -77,12 +77,12 @@ def json_manifest(manifest: Manifest) -> str:
 
 
 def manifest_data(manifest: Manifest) -> dict[str, object]:
-    """Return the fields of a manifest that say something."""
+    """Return the non-default fields of a manifest."""
     return {name: encode(value) for name, value in _values(manifest).items() if value not in ((), "", None)}
 
 
 def change_for(manifest: Manifest, missing: Manifest) -> str:
-    """Return the lines of a manifest that must change to grant what is missing, as they must read then."""
+    """Return the lines of a manifest that must change to grant what is missing, in their new form."""
     merged = manifest.merge(missing)
     changed = [name for name in LISTS if getattr(missing, name)]
     lines = [line for name in changed for line in _toml_lines(name, getattr(merged, name))]

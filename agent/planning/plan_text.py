@@ -47,7 +47,7 @@ def toml_text(request: str, steps: Sequence[PlanStep], *, head: Sequence[str] = 
 
 
 def plan_hash(steps: Sequence[PlanStep]) -> str:
-    """Return a hash of what a plan file holds: the same for a plan, its file, and the plan read from it."""
+    """Return a hash of the contents of a plan file: the same for a plan, its file, and the plan read from it."""
     return f"sha256:{hashlib.sha256(json_text('', steps).encode('utf-8', 'surrogatepass')).hexdigest()}"
 
 

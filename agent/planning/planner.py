@@ -68,7 +68,8 @@ class Planner:
 
     def with_estimate(self, step: PlanStep) -> PlanStep:
         """Return a step with its estimated cost."""
-        return replace(step, est_usd=self._estimate(step))
+        estimate = self._estimate(step)
+        return step if step.est_usd == estimate else replace(step, est_usd=estimate)
 
     async def _stream(
         self, messages: tuple[Message, ...], request: str
@@ -101,7 +102,7 @@ class Planner:
         yield Plan(steps=topological_order(steps)) if steps or complete.is_empty else None
 
     async def _items(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
-        """Yield the reply as it arrives; one that stays empty after all retries contains no plan and is no fault."""
+        """Yield the reply as it arrives; a reply still empty after all retries contains no plan and raises no fault."""
         try:
             async with aclosing(stream_whole(self._client, request)) as items:
                 async for item in items:

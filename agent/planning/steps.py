@@ -79,8 +79,11 @@ class StepBuilder:
         return f"Do this: {tool} {json.dumps(_args(raw), ensure_ascii=False)}" if tool else self._request
 
     def _task(self, step: PlanStep, raw: Mapping[str, object]) -> PlanStep:
-        model = _if_known(self._capabilities.models, raw.get("model"))
-        return replace(step, allowed_tools=self._tools(raw), model=model, expect=_text(raw.get("expect")))
+        model, tools = _if_known(self._capabilities.models, raw.get("model")), self._tools(raw)
+        expect = _text(raw.get("expect"))
+        if not model and not expect and tools is None:
+            return step
+        return replace(step, allowed_tools=tools, model=model, expect=expect)
 
     def _tools(self, raw: Mapping[str, object]) -> tuple[str, ...] | None:
         """Return the tools that the step names; a list without a known one means none, never all."""

@@ -1,4 +1,4 @@
-"""Files that hold one table, in TOML or JSON: read completely, parsed strictly, every error with the file's name."""
+"""Files that hold one table, in TOML or JSON: read completely, parsed strictly; errors name the file."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ _FILE_BYTES = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableFormat:
-    """How a kind of file is named in errors, and the class of these errors."""
+    """Name of a file type in errors, and the class of these errors."""
 
     kind: str
     example: str

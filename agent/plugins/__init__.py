@@ -1,1 +1,1 @@
-"""Plugins: code of users in this process, or in the sandbox, and what it may add."""
+"""Plugins: user code in this process or in the sandbox, and its extension points."""

@@ -1,4 +1,4 @@
-"""Whether there are plugins. Without any, this is the only module about them that a run imports."""
+"""Checks whether there are plugins. Without any, a run imports no other module about them."""
 
 import sys
 from collections.abc import Mapping
@@ -10,17 +10,17 @@ from agent.config.user_dirs import config_dir
 from agent.execution.approvals import PendingQuestions
 from agent.run_scope import RunScope
 from tooling.entry_points import has_plugins
-from tooling.tool_catalog import ToolCatalog, load_catalog
 
 if TYPE_CHECKING:
     from agent.plugins.load import PluginSet
     from agent.plugins.run_plugins import OpenPlugins
+    from tooling.tool_catalog import ToolCatalog
 
 _FOLDER = "plugins"
 
 
 def plugin_folder(environ: Mapping[str, str]) -> Path:
-    """Return the folder of the user's own plugins, which may not exist."""
+    """Return the user's plugin folder, which may not exist."""
     return config_dir(environ) / _FOLDER
 
 
@@ -45,7 +45,9 @@ async def open_plugins(
     return await initialize_plugins(loaded, host_of_run(scope, questions, settings.plugins))
 
 
-def load_full_catalog(environ: Mapping[str, str], settings: Settings) -> ToolCatalog:
+def load_full_catalog(environ: Mapping[str, str], settings: Settings) -> "ToolCatalog":
     """Load the specs of all tools, those of plugins included."""
+    from tooling.tool_catalog import load_catalog
+
     found = find_plugins(environ, settings)
     return load_catalog(found.tools, found.warnings) if found else load_catalog()

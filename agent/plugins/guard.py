@@ -1,4 +1,4 @@
-"""Keeps what plugins print away from stdout, which carries only answers and JSON."""
+"""Keeps output printed by plugins away from stdout, which carries only answers and JSON."""
 
 import asyncio
 import contextlib
@@ -10,21 +10,21 @@ from contextvars import ContextVar
 from typing import TextIO, TypeVar
 
 T = TypeVar("T")
-# The text that the plugin in this context has printed.
+# The text printed by the plugin in this context.
 _printed: ContextVar[io.StringIO | None] = ContextVar("printed_by_plugin", default=None)
 _MAX_SHOWN_CHARS = 80
 PRINTED = "it printed to stdout, which is kept for answers: {text!r}"
 
 
 class PluginTimeout(Exception):
-    """The plugin took too long."""
+    """The plugin exceeded its time limit."""
 
     def __init__(self, limit_s: float) -> None:
         super().__init__(f"it took longer than {limit_s:g} s")
 
 
 class _GuardedStdout(io.TextIOBase):
-    """Stdout for everything but plugins: what they print is collected."""
+    """Stdout for all code except plugins, whose output is collected."""
 
     def __init__(self, real: TextIO) -> None:
         self._real = real
@@ -54,7 +54,7 @@ class _GuardedStdout(io.TextIOBase):
 
     @property
     def buffer(self) -> object:
-        """Return the bytes below; a plugin gets some that are thrown away."""
+        """Return the underlying binary stream; a plugin gets one that discards everything."""
         return io.BytesIO() if _printed.get() else self._real.buffer
 
     def reconfigure(self, **options: object) -> None:
@@ -69,7 +69,7 @@ def guard_stdout() -> None:
 
 @contextlib.contextmanager
 def collect_prints() -> Iterator[io.StringIO]:
-    """Collect what code in this context prints."""
+    """Collect the output printed by code in this context."""
     text = io.StringIO()
     token = _printed.set(text)
     try:
@@ -89,7 +89,7 @@ def _warn_of_prints(warn: Callable[[str], None]) -> Iterator[None]:
 
 
 def call_in_time(call: Callable[[], T], limit_s: float, warn: Callable[[str], None]) -> T:
-    """Call a plugin's code in a thread that is given up after the limit; what it raises propagates."""
+    """Call a plugin's code in a thread that is abandoned after the limit; exceptions propagate."""
     results: list[T] = []
     errors: list[BaseException] = []
 
@@ -111,7 +111,7 @@ def call_in_time(call: Callable[[], T], limit_s: float, warn: Callable[[str], No
 
 
 async def await_in_time(work: Awaitable[T], limit_s: float, warn: Callable[[str], None]) -> T:
-    """Await a plugin's method for at most the limit; what it raises propagates."""
+    """Await a plugin's method for at most the limit; exceptions propagate."""
     with _warn_of_prints(warn):
         try:
             async with asyncio.timeout(limit_s):

@@ -1,6 +1,6 @@
 """Finds and loads plugins: from installed packages and from the user's folder, never from a workspace.
 
-One that cannot be loaded is skipped, with a problem that names it; the others load.
+A plugin that cannot be loaded is skipped and reported; the others load.
 """
 
 import importlib.util
@@ -40,12 +40,12 @@ def is_plugin_name(name: str) -> bool:
 
 
 class PluginError(Exception):
-    """A plugin cannot be used; the message says why."""
+    """A plugin cannot be used; the message is the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginSource:
-    """Where a plugin comes from: a folder of the user, or an entry point of a package."""
+    """Origin of a plugin: a folder of the user, or an entry point of a package."""
 
     name: str
     folder: Path | None = None
@@ -53,13 +53,13 @@ class PluginSource:
 
     @property
     def where(self) -> str:
-        """The place in words."""
+        """A description of the location."""
         return str(self.folder) if self.folder else f"package {self.point.distribution if self.point else ''}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedPlugin:
-    """A plugin that is ready to be initialized. `folder` has its commands and skills, if it has any."""
+    """A plugin that is ready to be initialized. `folder` contains its commands and skills, if any."""
 
     name: str
     where: str
@@ -70,7 +70,7 @@ class LoadedPlugin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginProblem:
-    """Why a plugin was skipped, or what it did wrong."""
+    """The reason why a plugin was skipped, or an error of it."""
 
     name: str
     where: str
@@ -83,7 +83,7 @@ class PluginProblem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginSet:
-    """The plugins that could be loaded, and what is wrong with the others."""
+    """The loaded plugins, and the problems of the others."""
 
     plugins: tuple[LoadedPlugin, ...] = ()
     problems: tuple[PluginProblem, ...] = ()
@@ -116,7 +116,7 @@ def find_sources(folder: Path, paths: Sequence[str] | None = None) -> Iterator[P
 def load_plugins(
     folder: Path, config: Mapping[str, Mapping[str, object]], *, paths: Sequence[str] | None = None
 ) -> PluginSet:
-    """Load all plugins that are not switched off in their table of `config`."""
+    """Load all plugins that are not disabled in their table of `config`."""
     plugins: list[LoadedPlugin] = []
     problems: list[PluginProblem] = []
     taken = {tool.spec.name: "Windlass" for tool in TOOLS}
@@ -149,7 +149,7 @@ def _load(source: PluginSource, said: list[str]) -> LoadedPlugin:
     tools = (*tools, *plugin.tools)
     for tool in tools:
         if not (isinstance(tool, type) and issubclass(tool, Tool)):
-            raise PluginError(f"{tool!r} in its tools is no tool; decorate the function with @tool")
+            raise PluginError(f"{tool!r} in its tools is not a tool; decorate the function with @tool")
         if not isinstance(getattr(tool, "spec", None), ToolSpec):
             raise PluginError(f"the tool {tool.__name__} has no spec")
     for command in plugin.commands:
@@ -166,7 +166,7 @@ def _load(source: PluginSource, said: list[str]) -> LoadedPlugin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Imported:
-    """What importing a plugin gave: a module or object, or an error."""
+    """The result of importing a plugin: a module or object, or an error."""
 
     loaded: object = None
     error: BaseException | None = None
@@ -175,7 +175,7 @@ class _Imported:
 
 @cache
 def _import(source: PluginSource) -> _Imported:
-    """Import a plugin once per process, so that one that hangs is waited for only once."""
+    """Import a plugin once per process, so that a hanging import costs its timeout only once."""
     guard_stdout()
     said: list[str] = []
     try:
@@ -228,7 +228,7 @@ def _declared_module(folder: Path) -> ModuleType:
 
 
 def _check_owner(path: Path) -> None:
-    """Refuse code that another user could have put there."""
+    """Refuse code that another user could have written."""
     info = path.stat()
     if info.st_mode & stat.S_IWOTH or info.st_uid not in (0, os.getuid()):
         raise PluginError(FOREIGN.format(path=path))
@@ -256,7 +256,7 @@ def _parts(loaded: object, source: PluginSource) -> tuple[type[Plugin] | None, t
 
 
 def _adapt(tool: type[AnyTool], prefix: str) -> type[AnyTool]:
-    """Return the tool with a prefix to its name; what it prints becomes part of its result."""
+    """Return the tool with a prefixed name; its printed output becomes part of its result."""
 
     async def run(self: AnyTool, params: object, ctx: ExecCtx) -> ToolResult:
         with collect_prints() as text:
@@ -269,7 +269,7 @@ def _adapt(tool: type[AnyTool], prefix: str) -> type[AnyTool]:
 
 
 def _claim_names(loaded: LoadedPlugin, taken: dict[str, str]) -> None:
-    """Refuse a plugin one of whose tools has the name of another."""
+    """Refuse a plugin if the name of one of its tools is taken."""
     names = [tool.spec.name for tool in loaded.tools]
     for number, name in enumerate(names):
         if name in taken or name in names[:number]:

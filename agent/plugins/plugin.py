@@ -1,4 +1,4 @@
-"""What plugin authors use: `Plugin` and the types of everything that it can add."""
+"""The interface for plugin authors: `Plugin` and the types of its extension points."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -16,12 +16,12 @@ from tooling.web.settings import SearchFunction
 DIALOG_TIMEOUT_S = 300.0
 CANCEL_WORDS = ("cancel", "/cancel", "abort", "quit", "exit", "stop")
 
-# A word to complete and what it means.
+# A completion and its description.
 Completion: TypeAlias = tuple[str, str]
 
 
 class DialogCancelled(Exception):
-    """The user cancelled a dialog, or did not answer in time; the prompt says so, plugins need not catch it."""
+    """The user cancelled a dialog or did not answer in time; the prompt reports it, so plugins need not catch it."""
 
 
 class PluginPrompt(Protocol):
@@ -82,16 +82,16 @@ class PluginQuestions(Protocol):
         ...
 
     async def ask(self, question: str, options: Sequence[str] = ()) -> str | None:
-        """Ask the user; None if nobody is present."""
+        """Ask the user; None if no user is present."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginServices:
-    """What a plugin gets when it is initialized.
+    """Services passed to a plugin when it is initialized.
 
-    `config` is its table `[plugins.NAME]`. `folder` is a folder of its own for data, created when asked for. `files`
-    reads and writes the workspace within its bounds. `recent_messages` returns the last 20 messages of the session,
+    `config` is its table `[plugins.NAME]`. `folder` is its private data folder, created on first use. `files`
+    reads and writes files within the workspace. `recent_messages` returns the last 20 messages of the session,
     `tasks` the agent's to-do list. `warn` shows a warning.
     """
 
@@ -106,7 +106,7 @@ class PluginServices:
 
 
 class Plugin:
-    """What one plugin adds; override what you need. Every run has an instance of its own, and so has the prompt.
+    """Base class of plugins; override the parts you need. Every run has its own instance, and so has the prompt.
 
     `tools` are Tool classes and functions with `@tool`; `tool_prefix` is put before their names. `models` open the
     client for models named PREFIX/NAME, `search` are further search providers, asked before the others.
@@ -123,13 +123,13 @@ class Plugin:
     search: Mapping[str, SearchFunction] = {}
 
     async def initialize(self, services: PluginServices) -> None:
-        """Prepare for work; a plugin that raises or takes over five seconds is skipped."""
+        """Prepare for work; a plugin that raises or takes more than five seconds is skipped."""
 
     async def close(self) -> None:
-        """Release everything; called once, at the end of the run or of the prompt."""
+        """Release all resources; called once, at the end of the run or of the prompt."""
 
     async def on_input(self, prompt: PluginPrompt, text: str) -> str | None:
-        """Return the request to send in place of what the user typed, or None if nothing is to be sent."""
+        """Return the request to send instead of the typed text, or None to send nothing."""
         return text
 
     def complete(self, text: str) -> Iterable[Completion]:

@@ -29,7 +29,7 @@ _FOLDER = "plugins"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginHost:
-    """The session and the user, as the services of plugins need them."""
+    """The session and the user, as needed by the services of plugins."""
 
     cwd: Path
     data_dir: Path
@@ -42,7 +42,7 @@ class PluginHost:
     log: Path | None = None
 
     def services_for(self, name: str) -> PluginServices:
-        """Return what one plugin gets."""
+        """Return the services for one plugin."""
         return PluginServices(
             config={key: value for key, value in self.config.get(name, {}).items() if key != "enabled"},
             session=PluginSession(id=self.session_id, run_id=self.run_id, cwd=self.cwd),
@@ -81,7 +81,7 @@ class RunQuestions:
         return self._questions.pending_texts
 
     async def ask(self, question: str, options: Sequence[str] = ()) -> str | None:
-        """Ask the user; None if nobody is present."""
+        """Ask the user; None if no user is present."""
         return await self._questions.ask(Question(text=question, options=tuple(options)), self._ctx)
 
 
@@ -114,7 +114,7 @@ class OpenPlugins:
         self._early: list[str] | None = []
 
     def warn(self, text: str) -> None:
-        """Report a warning; before the first event of the run it is kept for that."""
+        """Report a warning; before the first event of the run it is buffered."""
         if self._early is None:
             self._report(text)
         else:
@@ -132,7 +132,7 @@ class OpenPlugins:
 
     @property
     def models(self) -> Mapping[str, Callable[[], ModelClient]]:
-        """What opens the client of models, by the prefix of their names."""
+        """Factories of model clients, by the prefix of model names."""
         return {prefix: factory for loaded in self.plugins for prefix, factory in loaded.plugin.models.items()}
 
     @property
@@ -141,7 +141,7 @@ class OpenPlugins:
         return {name: search for loaded in self.plugins for name, search in loaded.plugin.search.items()}
 
     async def close(self) -> None:
-        """Close all plugins, the last one first."""
+        """Close all plugins in reverse order."""
         for loaded in reversed(self.plugins):
             warn = _warner(loaded, self.warn)
             try:

@@ -1,4 +1,4 @@
-"""Plugins that run in the sandbox: tools declared in plugin.toml, whose commands get the arguments as JSON."""
+"""Plugins that run in the sandbox: tools declared in plugin.toml, whose commands read their arguments as JSON."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ _MAX_BYTES = 50_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _DeclaredTool:
-    """One tool of a manifest; parameters without a default of their own are required unless they say otherwise."""
+    """One tool of a manifest; parameters without a default are required unless declared otherwise."""
 
     name: str
     description: str
@@ -37,13 +37,13 @@ class _DeclaredTool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Manifest:
-    """What a plugin.toml contains."""
+    """The contents of a plugin.toml."""
 
     tools: tuple[_DeclaredTool, ...] = ()
 
 
 def read_manifest(folder: Path) -> tuple[type[AnyTool], ...]:
-    """Return the tools that a manifest declares. Raises ValueError if it cannot be used."""
+    """Return the tools declared in a manifest. Raises ValueError if it is invalid."""
     try:
         manifest = decode(_Manifest, tomllib.loads((folder / MANIFEST).read_text("utf-8")))
     except (DecodeError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -115,7 +115,7 @@ def _checked(given: object, schema: Mapping[str, object]) -> Mapping[str, object
 
 
 def _stage(folder: Path, ctx: ExecCtx) -> Path:
-    """Copy the plugin to where commands can read it; the settings folder is hidden from them."""
+    """Copy the plugin to a folder that commands can read; the settings folder is hidden from them."""
     if ctx.outputs_dir is None:
         raise ToolError("This call has no folder for the plugin's files.")
     files = [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]

@@ -1,4 +1,4 @@
-"""The files of a new plugin: a tool, a slash command, and a test that passes."""
+"""Template of a new plugin: a tool, a slash command, and a passing test."""
 
 from pathlib import Path
 
@@ -58,7 +58,7 @@ if __name__ == "__main__":
 
 
 def create_plugin(folder: Path, name: str, python: str) -> Path:
-    """Write a new plugin and return its folder. Raises InputError if the name is taken or cannot be used."""
+    """Write a new plugin and return its folder. Raises InputError if the name is taken or invalid."""
     if not is_plugin_name(name):
         raise InputError(f"{name!r} is not a plugin's name", "use letters, digits, '-' and '_'")
     target = folder / name

@@ -1,4 +1,4 @@
-"""What plugins add to the prompt, limited to what the profile allows."""
+"""Additions of plugins to the prompt, limited by the profile."""
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TypeAlias
@@ -21,7 +21,7 @@ class PluginMenu:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnedCommand:
-    """A slash command and the plugin that it belongs to."""
+    """A slash command and its plugin."""
 
     plugin: str
     command: PluginCommand
@@ -29,7 +29,7 @@ class OwnedCommand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginUi:
-    """Everything that plugins add to the prompt: commands, menus, handlers of what is typed, completers."""
+    """All additions of plugins to the prompt: commands, menus, input handlers, completers."""
 
     commands: tuple[OwnedCommand, ...] = ()
     menus: tuple[PluginMenu, ...] = ()
@@ -43,7 +43,7 @@ class PluginUi:
 
 
 def plugin_ui(plugins: Sequence[LoadedPlugin], allowed_tools: tuple[str, ...] | None = None) -> PluginUi:
-    """Return what the plugins offer in a profile with these tools; None is all of them."""
+    """Return the additions available in a profile with these tools; None means all tools."""
 
     def is_allowed(item: PluginCommand | MenuAction) -> bool:
         return allowed_tools is None or all(tool in allowed_tools for tool in item.tools)

@@ -1,13 +1,14 @@
 """The event channel: numbers events, logs them, then delivers them to subscribers.
 
-A durable event is on disk before any subscriber receives it. Events that arrive during a write share the next fsync,
-so eight concurrent steps pay for one. Subscribers receive events in order.
+A durable event is on disk before any subscriber receives it. Events that follow each other closely, or arrive during a
+write, share one fsync, so eight concurrent steps pay for one. Subscribers receive events in order.
 
 If the log cannot be written, nothing further is reported as done: running steps and calls are reported as cancelled,
 then the end of the run.
 """
 
 import asyncio
+import contextlib
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -37,6 +38,8 @@ from tooling.contract.result import CANCELLED
 from tooling.safety.secrets.redact import Redactor
 
 DELTA_BACKLOG = 512
+# Time for which an event that no caller awaits may be batched with others.
+GROUP_S = 0.002
 LIVE_LINES = 5
 
 
@@ -137,7 +140,7 @@ _CONTEXT_CHARS = 400
 
 
 class StreamRedactor:
-    """Masks secrets in streamed text, holding back what may be the start of one, wherever fragments are split."""
+    """Masks secrets in streamed text, holding back a possible start of one, wherever fragments are split."""
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
@@ -201,10 +204,11 @@ class Channel:
         self._pending: list[tuple[Envelope, asyncio.Future[None] | None]] = []
         self._flusher: asyncio.Task[None] | None = None
         self._is_held = False
+        self._is_awaited = asyncio.Event()
         self._thread = ThreadPoolExecutor(1, "event-log") if log else None
         self._write_error: OSError | None = None
         self._in_flight = InFlightTracker()
-        # What was changed so far, for the manifest of the run.
+        # Changes so far, for the manifest of the run.
         self.file_changes: list[FilesChanged] = []
         self._fragments: dict[tuple[str | None, int | None, str], StreamRedactor] = {}
 
@@ -235,12 +239,13 @@ class Channel:
         if self._redactor and isinstance(event, MessageAdded) and event.delta:
             key = (step_id, attempt, event.role)
             if key not in self._fragments:
-                # A thought ends where the answer begins.
+                # The reasoning ends where the answer starts.
                 self._flush_fragments(step_id)
             stream = self._fragments.setdefault(key, StreamRedactor(self._redactor))
-            event = replace(event, content=stream.feed(event.content))
-            if not event.content:
+            content = stream.feed(event.content)
+            if not content:
                 return
+            event = event if content == event.content else replace(event, content=content)
         elif isinstance(event, ToolOutput):
             event = replace(event, text=self._live_lines(event.text))
             if not event.text:
@@ -248,7 +253,7 @@ class Channel:
         self._enqueue(event, step_id, attempt, None)
 
     def hold(self) -> None:
-        """Keep back all events until `release`: they then reach the disk with one write, and subscribers after it."""
+        """Hold back all events until `release`, which writes them to disk at once and then delivers them."""
         self._is_held = True
 
     def release(self) -> None:
@@ -258,6 +263,7 @@ class Channel:
 
     async def wait_delivered(self) -> None:
         """Wait until all events so far are delivered to the subscriptions."""
+        self._is_awaited.set()
         while self._flusher is not None:
             await asyncio.wait([self._flusher])
 
@@ -290,6 +296,8 @@ class Channel:
         if isinstance(envelope.event, FilesChanged):
             self.file_changes.append(envelope.event)
         self._pending.append((envelope, done))
+        if done:
+            self._is_awaited.set()
         self._start_flusher()
         return envelope
 
@@ -305,9 +313,9 @@ class Channel:
                 self._enqueue(MessageAdded(role=role, content=rest, delta=True), step_id, attempt, None)
 
     def _live_lines(self, output: str) -> str:
-        """Return the last lines of an output, masked together with those before them: a key has many lines."""
+        """Return the last lines of an output, masked together with earlier lines, because a key may span many lines."""
         if self._redactor:
-            # A key that has not ended yet is not recognized; all others end with a line.
+            # An incomplete key is not recognized; all other secrets end within a line.
             text = f"{output}\n"
             output = self._redactor.redact(text[: self._redactor.safe_length(text)])
         return "\n".join(output.splitlines()[-LIVE_LINES:])
@@ -326,12 +334,21 @@ class Channel:
     async def _flush(self) -> None:
         try:
             while self._pending and not self._is_held:
+                if self._log and any(envelope.is_durable for envelope, _ in self._pending):
+                    await self._wait_for_more()
                 batch, self._pending = self._pending, []
+                self._is_awaited.clear()
                 await self._append_to_log([envelope for envelope, _ in batch if envelope.is_durable])
                 for envelope, done in batch:
                     self._deliver(envelope, done)
         finally:
             self._flusher = None
+
+    async def _wait_for_more(self) -> None:
+        """Wait briefly, or until an event is awaited, so that consecutive events share one write."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(GROUP_S):
+                await self._is_awaited.wait()
 
     async def _append_to_log(self, envelopes: list[Envelope]) -> None:
         if not envelopes or self._log is None or self._write_error:

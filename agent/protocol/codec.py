@@ -53,6 +53,8 @@ _OPTIONAL = frozenset(
         "allowed_by",
     }
 )
+# `json.dumps` would build an encoder for every event.
+_to_text = json.JSONEncoder(ensure_ascii=False).encode
 _OMIT_IF_FALSE = frozenset({"delta", "interrupted", "plan_only", "decided"})
 
 
@@ -74,22 +76,21 @@ def to_json(envelope: Envelope) -> dict[str, object]:
         flat |= {"step_id": envelope.step_id, "attempt": envelope.attempt or 1}
     payload = encode(envelope.event)
     assert isinstance(payload, dict)
-    return flat | {key: value for key, value in payload.items() if not _is_omitted(key, value)}
-
-
-def _is_omitted(key: str, value: object) -> bool:
-    return (value is None and key in _OPTIONAL) or (value is False and key in _OMIT_IF_FALSE)
+    for key, value in payload.items():
+        if not ((value is None and key in _OPTIONAL) or (value is False and key in _OMIT_IF_FALSE)):
+            flat[key] = value
+    return flat
 
 
 def to_line(envelope: Envelope) -> bytes:
     """Return the event as one UTF-8 line; lone surrogates become JSON escapes."""
-    return json.dumps(to_json(envelope), ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
+    return _to_text(to_json(envelope)).encode("utf-8", "backslashreplace") + b"\n"
 
 
 def from_line(line: bytes | str) -> Envelope:
     """Parse one line; unknown fields are ignored."""
     try:
-        # Without a look for other encodings.
+        # Bytes are decoded as UTF-8 directly: json would first detect the encoding.
         flat = json.loads(line.decode() if isinstance(line, bytes) else line)
     except ValueError as error:
         raise CodecError(f"not JSON: {error}") from error
@@ -106,7 +107,7 @@ def from_json(flat: JsonObject) -> Envelope:
     if event_type is None:
         raise CodecError(f"unknown event type {flat.get('type')!r}")
     try:
-        # The names of the envelope are not those of any event.
+        # Field names of the envelope are not used by any event.
         event: Event = decode(event_type, flat, extra="ignore")
     except DecodeError as error:
         raise CodecError(f"{flat.get('type')}: {error}") from error

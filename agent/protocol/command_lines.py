@@ -1,4 +1,4 @@
-"""Decodes commands from JSON lines: what a program sends to drive a session."""
+"""Decodes commands from JSON lines, with which programs drive a session."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -66,7 +66,7 @@ class _UserMessage:
 
 
 def parse_command(line: bytes) -> LineCommand:
-    """Parse one line; raises CodecError if it is no command."""
+    """Parse one line; raises CodecError if it is not a command."""
     try:
         data = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -102,7 +102,7 @@ def _check_trace(trace_id: str) -> None:
 
 
 def _parse_user(data: JsonObject) -> Submit:
-    """Parse a user message as Claude Code takes it; other fields are ignored."""
+    """Parse a user message in Claude Code's format; other fields are ignored."""
     if "message" not in data:
         raise DecodeError("missing field message (object)")
     message = decode(_UserMessage, data["message"], location="message", extra="ignore")

@@ -22,10 +22,10 @@ class ReplayedRun:
 class Submit:
     """Run one task; `files` are included in the request as text or images, `staged` are files in the workspace.
 
-    A given `plan` is run as it is, without a planner. A given `context`, with its `schema`, comes from an earlier run:
-    it is used as it is, and no new context is collected; `replays` says which run, for the conversation before it. The
-    same is true of `images`, which are otherwise taken from `files`. `notes` are added to the context as data. A given
-    `config` replaces what the session's requests work with otherwise; `task_id` and `trace_id` say what the run is for.
+    A given `plan` is executed unchanged, without a planner. A given `context`, with its `schema`, comes from an
+    earlier run and is used unchanged; `replays` names that run, for the conversation
+    before it. The same applies to `images`, otherwise read from `files`. `notes` are added to the context as data. A
+    given `config` replaces the session's configuration; `task_id` and `trace_id` identify the task of the run.
     """
 
     prompt: str
@@ -93,7 +93,7 @@ class SetLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Detach:
-    """The front end will answer nothing more: open questions get no answer, approvals are denied."""
+    """The front end will send no more answers: open questions get none, approvals are denied."""
 
 
 Answer: TypeAlias = ResolveApproval | AnswerQuestion

@@ -19,5 +19,5 @@ class Envelope:
     @property
     def is_durable(self) -> bool:
         """Whether this event is logged: all except fragments of text and the output of running calls."""
-        is_fragment = isinstance(self.event, MessageAdded) and self.event.delta
-        return not (is_fragment or isinstance(self.event, ToolOutput))
+        event = self.event
+        return type(event) is not ToolOutput and not (isinstance(event, MessageAdded) and event.delta)

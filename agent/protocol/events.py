@@ -26,8 +26,8 @@ MANIFEST_TOOL = "manifest"
 class RunStarted:
     """First event of every run; `resumes` is the id of the resumed run, `cassette` the file it is recorded in.
 
-    `image` is that of the container, if commands run in one.
-    `task_id` is the task of the queue that the run is for, `trace_id` the trace that all events of the task share.
+    `image` is the container's image, if commands run in one.
+    `task_id` is the task of the run in the queue, `trace_id` the trace shared by all events of the task.
     """
 
     type: ClassVar[str] = "init"
@@ -75,7 +75,7 @@ class StepStarted:
 class MessageAdded:
     """A message; with `delta` a fragment that may be dropped, otherwise the complete text.
 
-    An `interrupted` one has the words that had arrived when the user stopped the reply. `images` are references: the
+    An `interrupted` message has the text that had arrived when the user stopped the reply. `images` are references: the
     bytes are in the session's `blobs/`. `reasoning`, its signature and the model that signed it are kept because some
     providers reject a conversation without them. `spent` is the usage of the request this replies to; it comes last so
     that it can be found without parsing the rest of the line.
@@ -117,7 +117,7 @@ class ToolOutput:
 class ToolCompleted:
     """A tool call ended; `output` is the text for the model, `images` are what it sees besides.
 
-    `allowed_by` says what let a call write, run or reach something without anybody being asked.
+    `allowed_by` names the rule or mode that allowed the call to write, run or reach something without asking.
     """
 
     type: ClassVar[str] = "tool.completed"
@@ -135,8 +135,8 @@ class ToolCompleted:
 class ApprovalRequested:
     """The user is asked for approval; the answer is a command with the same id.
 
-    `rule` is what would be saved for a permanent answer, empty if none can be; `involves` lists every program,
-    redirect target and host in the command. `opinion` is that of the reviewer model. With `decided` nobody is asked:
+    `rule` would be saved for a permanent answer, empty if none can be; `involves` lists every program,
+    redirect target and host in the command. `opinion` is that of the reviewer model. With `decided` no user is asked:
     the decision follows.
     """
 
@@ -157,7 +157,7 @@ class ApprovalRequested:
 class ApprovalResolved:
     """An approval was decided; `by` is who or what decided, `opinion` why, if it was the reviewer model.
 
-    `scope` is how long the user's approval lasts, `edited_command` what the user changed the command to.
+    `scope` is the duration of the user's approval, `edited_command` the command as changed by the user.
     """
 
     type: ClassVar[str] = "approval.resolved"
@@ -238,7 +238,7 @@ class FilesChanged:
     """Files were changed; includes their diffs.
 
     `command_id` is the call of the command that changed them, None for the file tools. `overlaps` are other steps with
-    commands at the same time, which may have made the changes. `skipped` names what a command changed and cannot be
+    commands at the same time, which may have made the changes. `skipped` names changes of a command that cannot be
     restored.
     """
 
@@ -334,8 +334,8 @@ class ErrorRaised:
 class RunCompleted:
     """Last event of every run, also of a failed one.
 
-    `files` are the artifacts with size and hash, in `cwd`; `missing` is what the manifest would have to grant;
-    `effects_in_doubt` are effects outside the workspace that may or may not have been done.
+    `files` are the artifacts with size and hash, in `cwd`; `missing` is what the manifest does not grant;
+    `effects_in_doubt` are effects outside the workspace that may or may not have happened.
     """
 
     type: ClassVar[str] = "result"

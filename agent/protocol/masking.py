@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
+from operator import is_
 from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
@@ -16,21 +17,26 @@ def mask_strings(value: T, mask: Callable[[str], str]) -> T:
 
 def _mask_strings(value: object, mask: Callable[[str], str]) -> object:
     # Most values of an event are one of these, and every event passes through here.
-    if value is None or type(value) in _PLAIN:
+    if not value or type(value) in _PLAIN:
         return value
     if isinstance(value, str):
-        return mask(value) if value else value
+        return mask(value)
     if isinstance(value, (tuple, list)):
         items = [_mask_strings(item, mask) for item in value]
-        is_same = all(new is old for new, old in zip(items, value, strict=True))
+        is_same = all(map(is_, items, value))
         return value if is_same else type(value)(items)
-    if isinstance(value, Mapping):
+    kind: type = type(value)
+    names = _field_names(kind)
+    if not names and isinstance(value, Mapping):
         pairs = {key: _mask_strings(item, mask) for key, item in value.items()}
         return value if all(pairs[key] is item for key, item in value.items()) else pairs
     changes: dict[str, object] = {}
-    for name in _field_names(cast(type, type(value))):
+    for name in names:
         before = getattr(value, name)
-        if (after := _mask_strings(before, mask)) is not before:
+        if not before or type(before) in _PLAIN:
+            continue
+        after = mask(before) if type(before) is str else _mask_strings(before, mask)
+        if after is not before:
             changes[name] = after
     return replace(cast(Any, value), **changes) if changes else value
 

@@ -1,4 +1,4 @@
-"""A child process of the real program that a worker drives: commands in, events out, gone when the worker is."""
+"""A child process that runs `agent run` for a worker: reads commands, writes events, and is killed with the worker."""
 
 import asyncio
 import contextlib
@@ -12,15 +12,15 @@ from agent.backends.process.orphans import kill_orphans
 from agent.backends.process.watchdog import MARKER, get_watchdog
 from tooling.contract.json_codec import JsonObject
 
-# Events carry outputs and diffs, but never more than this.
+# Upper limit of one event; events contain outputs and diffs.
 _MAX_LINE = 64_000_000
 _STDERR_BYTES = 8_000
-# How long a run may take to end in order when it is stopped.
+# Time for a stopped run to finish cleanly.
 GRACE_S = 10.0
 
 
 class AgentProcess:
-    """One process of `agent run --input-format stream-json`, in a session of its own."""
+    """One process of `agent run --input-format stream-json`, in its own process session."""
 
     def __init__(self, process: asyncio.subprocess.Process, marker: str) -> None:
         self._process = process
@@ -30,7 +30,7 @@ class AgentProcess:
 
     @classmethod
     async def start(cls, argv: Sequence[str], environ: Mapping[str, str], cwd: Path) -> "AgentProcess":
-        """Start the program; if this process is killed, so is that one."""
+        """Start the program; it is killed if this process is killed."""
         watchdog = get_watchdog()
         marker = watchdog.add_command()
         try:
@@ -51,7 +51,7 @@ class AgentProcess:
 
     @property
     def last_words(self) -> str:
-        """The end of what the program wrote to stderr."""
+        """The last lines that the program wrote to stderr."""
         return self._last_words.decode(errors="replace").strip()
 
     async def send(self, command: JsonObject) -> None:
@@ -71,7 +71,7 @@ class AgentProcess:
                     yield event
 
     async def close_input(self) -> None:
-        """Say that no commands follow."""
+        """Signal that no more commands follow."""
         if self._process.stdin:
             self._process.stdin.close()
 
@@ -86,7 +86,7 @@ class AgentProcess:
             if self._process.returncode is None:
                 await self._stop()
         finally:
-            # Only while it is not reaped: then its id may belong to others.
+            # Only before it is reaped: afterwards its pid may belong to another process.
             if self._process.returncode is None:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(self._process.pid, signal.SIGKILL)
@@ -98,7 +98,7 @@ class AgentProcess:
         return code
 
     async def _stop(self) -> None:
-        """Let the run end in order: close its input, then ask it to end, then kill it."""
+        """Let the run finish cleanly: close its input, then send SIGTERM, then SIGKILL."""
         if self._process.stdin:
             self._process.stdin.close()
         with contextlib.suppress(ProcessLookupError):
@@ -109,7 +109,7 @@ class AgentProcess:
                 await self._drain()
 
     async def _drain(self) -> None:
-        """Wait for the end; what is still written must be read, or the program would wait for its reader."""
+        """Wait for the exit while reading the remaining output; a full pipe would block the program."""
         assert self._process.stdout
         while await self._process.stdout.read(1 << 16):
             pass

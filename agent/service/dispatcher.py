@@ -1,6 +1,8 @@
-"""TaskDispatcher: prepares a task, gets an executor for it, runs it there, and cleans up however it ends."""
+"""TaskDispatcher: prepares a task, acquires an executor, runs the task there, and always cleans up."""
 
 import asyncio
+import contextlib
+from collections.abc import AsyncIterator
 from typing import Protocol
 
 from agent.service.engine import TaskQueue
@@ -13,30 +15,33 @@ from agent.vocabulary.task_config import TaskConfig
 
 
 class Executors(Protocol):
-    """Where tasks run: child processes of this program, or containers."""
+    """Executors of tasks: child processes of this program, or containers."""
 
     async def acquire(self, task: Task) -> tuple[str, str | None]:
-        """Return the address of an executor for a task, and its container, if any; wait until there is one."""
+        """Wait for an executor and return its address and its container, if any."""
 
     async def execute(self, prepared: PreparedTask, executor_url: str, container_id: str | None) -> TaskOutcome:
-        """Run a task on an executor to its end."""
+        """Run a task on an executor until it ends."""
 
     async def release(self, task: Task, container_id: str | None, *, has_failed: bool) -> None:
-        """Give an executor back, however its task has ended."""
+        """Release an executor after its task ended, also after a failure."""
 
 
 class Handover(Protocol):
-    """Brings the session of a task to this machine, and away from it."""
+    """Transfers the session of a task between machines."""
 
     async def fetch(self, session_id: str) -> None:
-        """Get a session that another machine has worked on, if it is newer than what is here."""
+        """Fetch a session that another machine has worked on, if it is newer than the local one."""
+
+    async def follow(self, session_id: str) -> None:
+        """Upload a running session after every finished step, until cancelled."""
 
     async def store(self, session_id: str) -> None:
-        """Put a session where other machines find it."""
+        """Upload a session for other machines."""
 
 
 class TaskDispatcher:
-    """Runs claimed tasks, one call for each attempt."""
+    """Runs claimed tasks, one call per attempt."""
 
     def __init__(
         self,
@@ -67,7 +72,7 @@ class TaskDispatcher:
     ) -> TaskOutcome:
         """Run a task: 1. configuration 2. skills 3. inputs 4. executor 5. run, which sets the session's state.
 
-        A failure of any of them is the outcome of the task, and the executor is given back. `sdk_session_id` continues
+        A failure of any of them is the outcome of the task, and the executor is released. `sdk_session_id` continues
         the conversation of another session.
         """
         task = await self._tasks.get(task_id)
@@ -83,7 +88,8 @@ class TaskDispatcher:
             executor_url, container_id = await self._executors.acquire(task)
             is_acquired = True
             prepared = PreparedTask(task=task, flags=prepared.flags, config=staged)
-            outcome = await self._executors.execute(prepared, executor_url, container_id)
+            async with self._followed(session.id):
+                outcome = await self._executors.execute(prepared, executor_url, container_id)
         except AgentError as error:
             outcome = _failed(error)
         finally:
@@ -93,6 +99,21 @@ class TaskDispatcher:
             if self._handover:
                 await asyncio.shield(self._handover.store(session.id))
         return outcome
+
+    @contextlib.asynccontextmanager
+    async def _followed(self, session_id: str) -> AsyncIterator[None]:
+        if self._handover is None:
+            yield
+            return
+        following = asyncio.ensure_future(self._handover.follow(session_id))
+        try:
+            yield
+        finally:
+            following.cancel()
+            await asyncio.wait((following,))
+            if not following.cancelled():
+                # Retrieved so that asyncio does not log it; the upload at the end covers a failed one.
+                following.exception()
 
 
 def _failed(error: AgentError) -> TaskOutcome:

@@ -1,6 +1,7 @@
-"""The ports of the task queue: what an engine of durable work must do, whatever it is built on.
+"""The ports of the task queue, implemented by an engine for durable work.
 
-`agent/service/dbos/` is the adapter for DBOS. Every adapter passes `tests/agent/service/test_engine_contract.py`.
+`agent/service/dbos_engine/` is the adapter for DBOS. Every adapter passes
+`tests/agent/service/test_engine_contract.py`.
 """
 
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ from agent.service.task import (
     ScheduleMode,
     Task,
     TaskOutcome,
+    TaskProgress,
     TaskQuery,
     TaskRequest,
 )
@@ -23,7 +25,7 @@ class TaskQueue(Protocol):
     """Tasks that outlive the process that created them, ended ones included."""
 
     async def submit(self, request: TaskRequest, task_id: str = "") -> Task:
-        """Store a task and return it. A task with this id that exists already is returned as it is."""
+        """Store a task and return it. An existing task with this id is returned unchanged."""
 
     async def get(self, task_id: str) -> Task:
         """Return a task by its id or a unique beginning of it. Raises InputError if there is none."""
@@ -32,17 +34,20 @@ class TaskQueue(Protocol):
         """Return tasks, newest first."""
 
     async def cancel(self, task_id: str) -> Task:
-        """End a task: a queued one at once, a running one as soon as its worker has ended its processes.
+        """Cancel a task: a queued one at once, a running one as soon as its worker has stopped its processes.
 
         Raises IllegalTransition for a task that has ended.
         """
 
     async def retry(self, task_id: str) -> Task:
-        """Put a failed or canceled task back into the queue; its run resumes, and repeats no finished step."""
+        """Put a failed or canceled task back into the queue; its run resumes without repeating finished steps."""
+
+    async def report(self, session_id: str, progress: TaskProgress) -> None:
+        """Store an executor's progress for the running task of a session; only the worker decides how the task ends."""
 
 
 class Schedules(Protocol):
-    """Requests that become tasks by the clock."""
+    """Requests that become tasks at scheduled times."""
 
     async def add(self, schedule: Schedule) -> Schedule:
         """Store a schedule. Raises InputError if its name is in use, or its cron expression or zone is wrong."""
@@ -51,13 +56,13 @@ class Schedules(Protocol):
         """Return all schedules by name."""
 
     async def pause(self, name: str, *, is_paused: bool) -> Schedule:
-        """Pause or resume a schedule. What was missed meanwhile is not caught up on."""
+        """Pause or resume a schedule. Missed firings are not caught up on."""
 
     async def run_now(self, name: str) -> Task:
-        """Create a task from a schedule, paused or not, besides those of the clock."""
+        """Create a task from a schedule, paused or not, in addition to the scheduled ones."""
 
     async def remove(self, name: str) -> None:
-        """Remove a schedule; its tasks stay."""
+        """Remove a schedule; its tasks are kept."""
 
 
 class Questions(Protocol):
@@ -67,28 +72,31 @@ class Questions(Protocol):
         """Store a question of a running task."""
 
     async def list(self, *, task_id: str = "", is_open: bool = True) -> Sequence[PendingQuestion]:
-        """Return questions, oldest first: those that can be answered, or all of tasks that have not ended."""
+        """Return questions, oldest first: the open ones, or all questions of tasks that have not ended."""
 
     async def answer(self, question: PendingQuestion) -> PendingQuestion:
-        """Store the answer in `question`. Raises InputError if it is answered or expired already."""
+        """Store the answer in `question`, or in the same question asked again by a resumed run.
+
+        Raises NotOpen if it is already answered or expired.
+        """
 
     async def close(self, task_id: str, question_id: str) -> None:
-        """Mark a question as expired: nothing waits for it any more."""
+        """Mark a question as expired, because no run waits for it."""
 
 
 class TaskHandler(Protocol):
     """Runs one attempt of a claimed task; declared here because the engine calls it."""
 
     async def run(self, task: Task) -> TaskOutcome:
-        """Run a task to its end, or resume what an earlier attempt began.
+        """Run a task to its end, or resume an earlier attempt.
 
-        Cancelled, in the sense of asyncio, if the user cancels the task or the worker gives it back.
+        The coroutine is cancelled if the user cancels the task or the worker returns it to the queue.
         """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkOptions:
-    """How a worker works: which modes, how many tasks at a time; `is_once` ends it when nothing more can start now."""
+    """Options of a worker: its modes and concurrency; with `is_once` it exits when no more task can start now."""
 
     concurrency: int
     modes: tuple[ScheduleMode, ...]
@@ -96,7 +104,7 @@ class WorkOptions:
 
 
 class TaskEngine(Protocol):
-    """The queue as every process may use it."""
+    """The queue as any process may use it."""
 
     @property
     def tasks(self) -> TaskQueue: ...
@@ -115,10 +123,10 @@ class TaskEngine(Protocol):
 
 
 class TaskWorker(Protocol):
-    """The part of a process that runs tasks; at most one in a process."""
+    """The part of a process that runs tasks; at most one per process."""
 
     async def work(self, handler: TaskHandler, options: WorkOptions) -> int:
-        """Run tasks until `stop` is called; return how many have ended here."""
+        """Run tasks until `stop` is called; return the number of tasks that ended here."""
 
     async def stop(self, *, hands_back: bool = False) -> None:
-        """Start no more tasks and let `work` return when the running ones end; or give them back to the queue."""
+        """Start no more tasks, and let `work` return when the running ones end; or return them to the queue."""

@@ -1,4 +1,4 @@
-"""ExecutorClient: sends a task to an executor over HTTP; what becomes of it comes back by callback."""
+"""ExecutorClient: sends a task to an executor over HTTP; results arrive by callback."""
 
 import uuid
 from collections.abc import Mapping
@@ -13,13 +13,13 @@ _TIMEOUT_S = 30.0
 
 
 class ExecutorUnreachable(AgentError):
-    """An executor does not take a task now; another attempt may succeed."""
+    """An executor does not accept a task now; another attempt may succeed."""
 
     exit_code = exit_codes.RETRY_LATER
 
 
 class ExecutorClient:
-    """Talks to executors. `trace_id` ties what they do to the task; one is made if there is none."""
+    """Client of executors. `trace_id` connects their telemetry to the task; by default a new one is created."""
 
     def __init__(self, *, trace_id: str = "", token: str = "", timeout_s: float = _TIMEOUT_S) -> None:
         self._trace_id = trace_id or uuid.uuid4().hex
@@ -37,7 +37,7 @@ class ExecutorClient:
         callback_base_url: str | None = None,
         sdk_session_id: str | None = None,
     ) -> str:
-        """Hand a task over and return the id of its session. Raises ExecutorUnreachable if it is not accepted."""
+        """Submit a task and return the id of its session. Raises ExecutorUnreachable if it is not accepted."""
         body = {
             "session_id": session_id,
             "prompt": prompt,

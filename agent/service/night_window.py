@@ -1,4 +1,4 @@
-"""The hours in which nightly tasks may start, in the zone of the user; the window may go past midnight."""
+"""The hours in which nightly tasks may start, in the user's time zone; the window may extend past midnight."""
 
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -12,7 +12,7 @@ _SEARCH_DAYS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NightWindow:
-    """Opens every day at a time of the clock on the wall, for a number of real minutes."""
+    """Opens every day at a local time, for a number of elapsed minutes."""
 
     zone: str = "UTC"
     start_hour: int = 2
@@ -24,15 +24,15 @@ class NightWindow:
         return any(opening <= now < opening + timedelta(minutes=self.minutes) for opening in self._openings(now))
 
     def next_opening(self, now: datetime) -> datetime:
-        """Return `now` if the window is open, else when it opens next; in UTC."""
+        """Return `now` if the window is open, else the time of its next opening; in UTC."""
         if self.is_open(now):
             return now.astimezone(UTC)
         return next(opening for opening in self._openings(now) if opening > now)
 
     def _openings(self, now: datetime) -> list[datetime]:
-        """Return the openings of the days around now, in order.
+        """Return the openings of the days around `now`, in order.
 
-        A time that the clock skips is the same moment as the time after the gap; one that it repeats is the first.
+        A local time that the clock skips means the moment after the gap; a repeated one means the first occurrence.
         """
         zone = ZoneInfo(self.zone)
         today = now.astimezone(zone).date()

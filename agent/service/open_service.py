@@ -1,4 +1,4 @@
-"""Opens the queue as the settings say: for commands and the API, and for a worker."""
+"""Opens the queue according to the settings: for commands and the API, and for a worker."""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -28,7 +28,7 @@ PROGRAM = (sys.executable, "-P", "-m", "cli")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenService:
-    """The queue with what belongs to it."""
+    """The open queue with its settings and stores."""
 
     service: TaskService
     engine: DbosEngine
@@ -47,12 +47,13 @@ def open_service(
     settings = load_service_settings(loaded, environ).settings
     data = data_dir(environ)
     engine = DbosEngine(data, settings.database_url, lease_s=settings.task_claim_lease_seconds, now=now)
-    service = TaskService(engine, SessionStore(data), night_window(settings), now)
+    log = WorkerLog(data, lambda event, facts: None)
+    service = TaskService(engine, SessionStore(data), night_window(settings), now, log.write)
     return OpenService(service=service, engine=engine, settings=settings, loaded=loaded, environ=environ, data=data)
 
 
 def night_window(settings: ServiceSettings) -> NightWindow:
-    """Return the hours of nightly tasks."""
+    """Return the window of nightly tasks."""
     return NightWindow(
         zone=settings.task_pull_nightly_timezone,
         start_hour=settings.task_pull_nightly_start_hour,
@@ -62,7 +63,7 @@ def night_window(settings: ServiceSettings) -> NightWindow:
 
 
 def enabled_modes(settings: ServiceSettings) -> tuple[ScheduleMode, ...]:
-    """Return the modes of tasks that workers take."""
+    """Return the enabled modes of tasks."""
     enabled = {
         ScheduleMode.IMMEDIATE: settings.task_pull_immediate_enabled,
         ScheduleMode.SCHEDULED: settings.task_pull_scheduled_enabled,
@@ -72,7 +73,7 @@ def enabled_modes(settings: ServiceSettings) -> tuple[ScheduleMode, ...]:
 
 
 def worker_rules(settings: ServiceSettings, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> WorkerRules:
-    """Return what the settings say about working."""
+    """Return the settings of a worker."""
     common = settings.task_pull_interval_seconds
     window = night_window(settings)
     return WorkerRules(
@@ -92,7 +93,7 @@ def worker_rules(settings: ServiceSettings, now: Callable[[], datetime] = lambda
 def open_dispatcher(
     opened: OpenService, *, executors: Executors | None = None, handover: Handover | None = None
 ) -> TaskDispatcher:
-    """Return what runs tasks: child processes of this program, unless there are other executors."""
+    """Return the dispatcher: by default it runs tasks in child processes of this program."""
     data = opened.data
     return TaskDispatcher(
         tasks=opened.engine.tasks,
@@ -106,7 +107,7 @@ def open_dispatcher(
 
 
 def local_executor(opened: OpenService) -> LocalExecutor:
-    """Return what runs tasks in child processes of this program."""
+    """Return the executor that runs tasks in child processes of this program."""
     settings = opened.settings
     return LocalExecutor(
         program=PROGRAM,
@@ -118,7 +119,7 @@ def local_executor(opened: OpenService) -> LocalExecutor:
 
 
 def _child_environment(opened: OpenService) -> dict[str, str]:
-    """Return the environment of the program that runs a task; the token of callbacks is not on its command line."""
+    """Return the environment of the program that runs a task; it has the callback token, which must not be in argv."""
     token = opened.settings.callback_token
     if token in ("", PLACEHOLDER_TOKEN) or opened.loaded.settings.callback_token:
         return dict(opened.environ)
@@ -126,13 +127,13 @@ def _child_environment(opened: OpenService) -> dict[str, str]:
 
 
 def open_worker(opened: OpenService, log: "WorkerLog") -> DbosWorker:
-    """Return a worker; what the engine reports goes to the log file."""
+    """Return a worker; reports of the engine go to the log file."""
     quiet_logs(LogFile(log_path(opened.data)))
     return opened.engine.worker(worker_rules(opened.settings), log.write)
 
 
 class WorkerLog:
-    """Writes what happens to tasks into the log file, and tells `listener`, which may show it."""
+    """Writes task events to the log file and passes them to `listener`."""
 
     def __init__(self, data: Path, listener: Callable[[str, Mapping[str, object]], None]) -> None:
         self._log = LogFile(log_path(data))

@@ -1,7 +1,7 @@
-"""A rehearsal: a task is run now on a copy that is thrown away, to find out what it needs to run unattended.
+"""Rehearsal: runs a task on a disposable copy to find out which permissions it needs to run unattended.
 
-What it may do is what the sheet of the round before has; hosts, and tools with effects elsewhere, are noted and never
-granted here. So nothing happens outside of the copy.
+Each round allows what the sheet of the previous round lists. Hosts, and tools with external effects, are recorded but
+never granted, so nothing happens outside of the copy.
 """
 
 import asyncio
@@ -23,9 +23,9 @@ from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import JsonObject, decode
 from tooling.files.temp_dir import TempDir
 
-# A run that is denied something may need other things afterwards; so it is tried again with what it needed.
+# After a denial a run may need other permissions, so it is repeated with those it needed.
 _MAX_ROUNDS = 5
-# As for the manifest of a plan: room for retries.
+# As in the manifest of a plan: margin for retries.
 _COST_FACTOR = 2
 _CANNOT_START = (
     exit_codes.USAGE,
@@ -41,9 +41,9 @@ _HOST_BACKEND = "commands of the host backend have no copy to work on"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RehearsalSheet:
-    """What a task needs: permissions, answers to questions, money.
+    """The needs of a task: permissions, answers to questions, cost.
 
-    `error` says why it cannot run at all, `note` why the rehearsal did not succeed, such as a host that it lacked.
+    `error` is the reason why it cannot run at all, `note` why the rehearsal did not succeed, such as a denied host.
     """
 
     manifest: Manifest
@@ -57,7 +57,7 @@ class RehearsalSheet:
 
     @property
     def needs_nothing(self) -> bool:
-        """Whether there is nothing to grant and nothing to answer."""
+        """Whether there is nothing to grant or answer."""
         return self.manifest.is_empty and not self.questions
 
 
@@ -70,28 +70,30 @@ class Rehearsal:
         self._store = SessionStore(data)
 
     async def plan(self, request: TaskRequest) -> RehearsalSheet:
-        """Only plan a task, and return what its steps need."""
+        """Only plan a task, and return the needs of its steps."""
         model = ("--model", request.config.model) if request.config.model else ()
         folder = ("-C", request.cwd) if request.cwd else ()
         words = ("plan", "--output-format", "json", *model, *folder, *_settings(request))
         plan = await self._run((*words, "--", request.prompt), Path.home())
         sheet = _sheet_of(plan, (), rounds=0)
-        manifest = plan.get("manifest")
-        return replace(sheet, manifest=decode(Manifest, manifest, extra="ignore") if manifest else Manifest())
+        given = plan.get("manifest")
+        manifest = decode(Manifest, given, extra="ignore") if given else Manifest()
+        # The run makes a plan of its own, which has another hash; it may do what this one needs.
+        return replace(sheet, manifest=replace(manifest, plan=""))
 
     async def run(self, request: TaskRequest) -> RehearsalSheet:
         """Run a task on copies until it needs nothing new. Raises InputError if it cannot be rehearsed."""
         if request.backend == "host":
             raise InputError(_HOST_BACKEND, "rehearse the plan only: --rehearse=plan")
-        needed, cost, rounds = Manifest(), 0.0, 0
+        needed, cost, dearest, rounds = Manifest(), 0.0, 0.0, 0
         for _ in range(_MAX_ROUNDS):
             sheet = await self._round(request, replace(needed, hosts=(), tools=()))
-            cost, rounds = cost + sheet.cost_usd, rounds + 1
+            cost, dearest, rounds = cost + sheet.cost_usd, max(dearest, sheet.cost_usd), rounds + 1
             missing = needed.missing(sheet.manifest)
             needed = needed.merge(sheet.manifest)
             if missing.is_empty or replace(missing, hosts=(), tools=()).is_empty:
                 break
-        limit = round(cost * _COST_FACTOR, 4) or None
+        limit = round(dearest * _COST_FACTOR, 4) or None
         return replace(sheet, manifest=replace(needed, max_usd=limit), cost_usd=cost, rounds=rounds)
 
     async def _round(self, request: TaskRequest, granted: Manifest) -> RehearsalSheet:
@@ -100,7 +102,7 @@ class Rehearsal:
             sheet = folder / "granted.toml"
             sheet.write_text(toml_manifest(granted))
             words = ["run", "--input-format", "stream-json", "--output-format", "stream-json", *_settings(request)]
-            # What is not on the sheet is denied and noted; only questions are asked.
+            # Anything not on the sheet is denied and recorded; only questions are asked.
             words += [
                 "--set",
                 "approval_mode=never",
@@ -108,7 +110,7 @@ class Rehearsal:
                 str(sheet),
                 *(("-C", str(copy)) if copy else ("--scratch",)),
             ]
-            # Sessions and memory of its own, which are thrown away as well.
+            # Separate sessions and memory, discarded as well.
             environ = {**self._environ, "AGENT_SANDBOX": str(folder / "data")}
             process = await AgentProcess.start((*self._program, *words), environ, folder)
             try:
@@ -117,7 +119,7 @@ class Rehearsal:
                 await process.end()
 
     def _copy(self, request: TaskRequest, target: Path) -> Path | None:
-        """Copy what the task would work on; None if it begins with an empty folder, or clones a repository."""
+        """Copy the task's folder; None if the task starts with an empty folder or clones a repository."""
         source = Path(request.cwd) if request.cwd else None
         if source is None and request.session_id:
             source = self._store.folder_for(request.session_id).workspace
@@ -139,20 +141,26 @@ class Rehearsal:
 
 
 async def _drive(process: AgentProcess, request: TaskRequest) -> RehearsalSheet:
-    """Follow a run to its end; questions are noted, and answered as nobody would."""
+    """Follow a run to its end; record questions, and answer them as an unattended run would."""
     config = config_as_json(request.config)
     await process.send({"type": "request", "text": request.prompt, "config": config})
     asked: list[str] = []
     async for event in process.events():
         match event.get("type"):
             case "question.asked":
-                asked.append(str(event["question"]))
+                asked.append(_question_text(event))
                 await process.send({"type": "answer", "question_id": event["question_id"], "answer": _NO_ANSWER})
             case "result":
                 return _sheet_of(event, tuple(asked), rounds=1)
             case _:
                 pass
     raise AgentError(f"the rehearsal failed: {process.last_words or 'it reported nothing'}")
+
+
+def _question_text(event: JsonObject) -> str:
+    options = event.get("options")
+    choices = ", ".join(map(str, options)) if isinstance(options, Sequence) else ""
+    return f"{event['question']} ({choices})" if choices else str(event["question"])
 
 
 def _sheet_of(result: JsonObject, asked: tuple[str, ...], *, rounds: int) -> RehearsalSheet:
@@ -179,7 +187,7 @@ def _settings(request: TaskRequest) -> list[str]:
 
 
 def with_grants(request: TaskRequest, sheet: RehearsalSheet, answers: Mapping[str, str]) -> TaskRequest:
-    """Return a request that has what was granted and nothing more, and knows the answers to its questions."""
+    """Return the request with exactly the granted permissions and the given answers."""
     told = "\n".join(f"{question}\n{answer}" for question, answer in answers.items())
     instructions = "\n\n".join(part for part in (request.config.custom_instructions, told) if part)
     config = replace(request.config, custom_instructions=instructions)

@@ -1,4 +1,4 @@
-"""RunPullService: takes tasks out of the queue, as long as there is room for them, and has them run."""
+"""RunPullService: pulls tasks from the queue while there is capacity, and has them run."""
 
 from collections.abc import Callable, Sequence
 
@@ -7,7 +7,7 @@ from agent.service.task import ScheduleMode
 
 
 class RunPullService:
-    """Pulls tasks for a dispatcher. `new_worker` returns what claims them; it counts, leases and takes over."""
+    """Pulls tasks for a dispatcher. `new_worker` returns the worker, which counts, leases and takes over tasks."""
 
     def __init__(
         self,
@@ -24,16 +24,16 @@ class RunPullService:
         self._worker: TaskWorker | None = None
 
     async def poll(self, schedule_modes: Sequence[ScheduleMode] | None = None) -> int:
-        """Run everything that can start now, at most `concurrency` at a time; return how many tasks have ended."""
+        """Run all tasks that can start now, at most `concurrency` at a time; return the number of tasks that ended."""
         modes = tuple(mode for mode in self._modes if schedule_modes is None or mode in schedule_modes)
         return await self._work(WorkOptions(concurrency=self._concurrency, modes=modes, is_once=True))
 
     async def run(self) -> int:
-        """Run tasks until `stop` is called; return how many have ended."""
+        """Run tasks until `stop` is called; return the number of tasks that ended."""
         return await self._work(WorkOptions(concurrency=self._concurrency, modes=self._modes))
 
     async def stop(self, *, hands_back: bool = False) -> None:
-        """Take no more tasks; with `hands_back` give back those that run."""
+        """Pull no more tasks; with `hands_back` return the running ones to the queue."""
         if self._worker:
             await self._worker.stop(hands_back=hands_back)
 

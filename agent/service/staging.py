@@ -1,4 +1,4 @@
-"""What a task needs before it runs: its configuration as flags of the program, its skills and its input files."""
+"""Preparation of a task: its configuration as flags of the program, its skills and its input files."""
 
 import shutil
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from tooling.files.atomic_write import write_atomic
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedTask:
-    """A task with everything that its executor gets: flags of the program, and the configuration of its request."""
+    """A task with the input of its executor: flags of the program, and the configuration of its request."""
 
     task: Task
     flags: tuple[str, ...]
@@ -26,7 +26,7 @@ class PreparedTask:
 
 
 class ConfigResolver:
-    """Turns a request into flags of `agent run`; `folder` holds what is passed as a file."""
+    """Turns a request into flags of `agent run`; values passed as files are written to `folder`."""
 
     def __init__(self, folder: Path, settings: Mapping[str, str]) -> None:
         self._folder = folder
@@ -63,10 +63,10 @@ class ConfigResolver:
 
 
 class SkillStager:
-    """Copies the skills that a task names by path to where its session is: they stay as they were."""
+    """Copies the skills that a task names by path into its session, so that later changes do not affect it."""
 
     def stage(self, config: TaskConfig, session: Path) -> TaskConfig:
-        """Return the configuration with the copies. Raises InputError for a skill that does not exist."""
+        """Return the configuration with the paths of the copies. Raises InputError for a missing skill."""
         if isinstance(config.skill_files, Mapping):
             copied = {name: self._copy(name, path, session) for name, path in config.skill_files.items()}
             return replace(config, skill_files=copied)
@@ -77,7 +77,7 @@ class SkillStager:
     def _copy(self, name: str, given: object, session: Path) -> str:
         path = Path(str(given))
         if not path.is_absolute():
-            # The name of a skill that is installed.
+            # The name of an installed skill.
             return str(given)
         source = path.parent if path.name == SKILL_FILE else path
         if not (source / SKILL_FILE).is_file():
@@ -90,10 +90,10 @@ class SkillStager:
 
 
 class AttachmentStager:
-    """Copies the input files of a task to where its session is: a later attempt gets them as they were."""
+    """Copies the input files of a task into its session, so that later attempts get the same files."""
 
     def stage(self, config: TaskConfig, session: Path) -> TaskConfig:
-        """Return the configuration with the copies. Raises InputError for a file that does not exist."""
+        """Return the configuration with the paths of the copies. Raises InputError for a missing file."""
         folder = session / "inputs"
         if not config.input_files:
             return config
@@ -105,7 +105,7 @@ class AttachmentStager:
 
 
 def config_as_json(config: TaskConfig) -> dict[str, object]:
-    """Return a configuration as programs send it, without what is not set."""
+    """Return a configuration in the form that programs send, without unset fields."""
     plain = encode(config)
     defaults = encode(TaskConfig())
     assert isinstance(plain, Mapping)

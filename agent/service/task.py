@@ -1,28 +1,28 @@
-"""A task: what was asked for, the states it goes through, and what is known about it.
+"""A task: its request, states and current data.
 
-A task is one request that a worker runs later or elsewhere. It has a session, like every run, and one trace id that all
-its events share. Times are UTC.
+A task is one request that a worker runs later or elsewhere. Like every run it has a session; all its events share one
+trace id. Times are UTC.
 """
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Literal, TypeAlias
 
-from agent.vocabulary.errors import AgentError
+from agent.vocabulary.errors import AgentError, InputError
 from agent.vocabulary.task_config import TaskConfig
 from tooling.approvals.manifest import Manifest
 from tooling.contract.fast_dataclass import dataclass
 
-# Tasks of a higher priority start first; these are the limits of the number.
+# Tasks of a higher priority start first; these are the limits of the value.
 MIN_PRIORITY, MAX_PRIORITY = -100, 100
 LOCAL_EXECUTOR = "local:"
 DEFAULT_USER = "local"
 
 
 class TaskState(StrEnum):
-    """Where a task is between its creation and its end."""
+    """State of a task."""
 
     QUEUED = "queued"
     CLAIMED = "claimed"
@@ -34,14 +34,14 @@ class TaskState(StrEnum):
 
 
 class ScheduleMode(StrEnum):
-    """When a task may start: at once, at its time, or at night."""
+    """Start condition of a task: at once, at its time, or at night."""
 
     IMMEDIATE = "immediate"
     SCHEDULED = "scheduled"
     NIGHTLY = "nightly"
 
 
-# A claimed or running task returns to the queue when its worker dies or gives it back, and between two attempts. An
+# A claimed or running task returns to the queue when its worker dies or releases it, and between attempts. An
 # ended one returns to it when the user retries it.
 TRANSITIONS: Mapping[TaskState, frozenset[TaskState]] = {
     TaskState.QUEUED: frozenset({TaskState.CLAIMED, TaskState.CANCELED}),
@@ -56,26 +56,38 @@ ENDED = frozenset({TaskState.CANCELED, TaskState.COMPLETED, TaskState.FAILED})
 ACTIVE = frozenset({TaskState.CLAIMED, TaskState.RUNNING, TaskState.CANCELING})
 
 
+_DONE: Mapping[TaskState, str] = {
+    **{state: str(state) for state in TaskState},
+    TaskState.QUEUED: "retried",
+    TaskState.CANCELING: "canceled",
+    TaskState.RUNNING: "started",
+}
+
+
 class IllegalTransition(AgentError):
-    """A task cannot go from its state to the requested one."""
+    """A task cannot change from its state to the requested one."""
+
+
+class NotOpen(InputError):
+    """A question has been answered or has expired."""
 
 
 def check_transition(task_id: str, before: TaskState, after: TaskState) -> TaskState:
-    """Return the new state. Raises IllegalTransition if no task may go there from its present one."""
+    """Return the new state. Raises IllegalTransition if the change is not allowed."""
     if after not in TRANSITIONS[before]:
-        possible = ", ".join(sorted(TRANSITIONS[before])) or "nothing"
-        raise IllegalTransition(f"task {task_id} is {before} and cannot become {after}", f"it can become: {possible}")
+        raise IllegalTransition(f"task {task_id} is {before} and cannot be {_DONE[after]}")
     return after
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskRequest:
-    """What a user or program asks for; stored with the task as it is.
+    """Request of a user or program; stored unchanged with the task.
 
-    `run_at` is the earliest start, None for at once. `cwd` is the user's folder to work in, empty for a workspace of
+    `run_at` is the earliest start, None for at once. `cwd` is the user's working folder, empty for a workspace of
     the session. `settings` are further settings of the run, as for `--set`. `grants` is everything the run may do
-    without asking, from a rehearsal; with `is_unattended` nothing else is asked for, it is denied. `schedule` names the
-    schedule that created the task. `trace_id` is 32 hexadecimal digits, made when the task is created.
+    without asking, from a rehearsal; with `is_unattended` everything else is denied. `schedule` names the
+    schedule that created the task, `scheduled_by` the session whose run did. `trace_id` is 32 hexadecimal digits,
+    created with the task.
     """
 
     prompt: str
@@ -92,14 +104,15 @@ class TaskRequest:
     grants: Manifest | None = None
     is_unattended: bool = False
     schedule: str = ""
+    scheduled_by: str = ""
     trace_id: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskOutcome:
-    """How the run of a task ended; the fields are those of the `result` event.
+    """Outcome of a task's run; the fields are those of the `result` event.
 
-    `is_transient` says that another attempt may succeed.
+    `is_transient` means that another attempt may succeed.
     """
 
     state: TaskState
@@ -117,12 +130,13 @@ class TaskOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """A task as it is now.
+    """Current state of a task.
 
-    `next_run_at` is when it can start at the earliest, None once it has started. `attempt` counts the runs that were
-    begun. `error` is the last one, also while another attempt waits. `worker` is the id of the process that has or had
+    `next_run_at` is the earliest start, None once it has started. `attempt` counts the started runs.
+    `error` is the last one, also while another attempt waits. `worker` is the id of the process that has or had
     it. `executor_url` is `local:` for a child process of the worker, else the address of the executor; `container_id`
-    is the container in which that runs, if any. `waiting` is the number of open questions and approvals.
+    is its container, if any. `waiting` is the number of open questions and approvals. `progress`, in
+    percent, and `current_step` are reported by the executor; None if it has not reported them.
     """
 
     task_id: str
@@ -139,21 +153,32 @@ class Task:
     executor_url: str = LOCAL_EXECUTOR
     container_id: str | None = None
     waiting: int = 0
+    progress: int | None = None
+    current_step: str = ""
 
     @property
     def session_id(self) -> str:
-        """The session that the task's run is part of."""
+        """The session of the task's run."""
         return self.request.session_id
 
     @property
     def is_ended(self) -> bool:
-        """Whether nothing more will happen, unless the task is retried."""
+        """Whether the task has ended; only a retry changes it."""
         return self.state in ENDED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TaskProgress:
+    """Progress of a task as reported by its executor."""
+
+    progress: int
+    current_step: str = ""
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TaskCreateResponse:
-    """The answer to the creation of a task; the names are those of the JSON that programs get."""
+    """The response to the creation of a task; the names are those of the JSON that programs get."""
 
     task_id: str
     session_id: str
@@ -164,7 +189,7 @@ class TaskCreateResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskQuery:
-    """Which tasks to list, newest first; None and empty mean all."""
+    """Filter for listing tasks, newest first; None and empty match all."""
 
     states: frozenset[TaskState] = frozenset()
     modes: frozenset[ScheduleMode] = frozenset()
@@ -177,10 +202,10 @@ class TaskQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """A request that becomes a task again and again.
+    """A request that becomes a task repeatedly.
 
     `cron` has five fields, or six with seconds first; it is read in the time zone `zone`. `next_run_at` is None while
-    it is paused. `last_task_id` is the latest task, `last_state` what became of it.
+    it is paused. `last_task_id` is the latest task, `last_state` its state.
     """
 
     name: str
@@ -202,9 +227,10 @@ class PendingQuestion:
     """A question or an approval that the run of a task waits for.
 
     A question has `text` and perhaps `options`. An approval has the exact command or action as `text`, with `cwd`,
-    `reason`, the `rule` that would be saved, the `tool`, what the command `involves` and the `diff` of an edit. After
-    `expires_at` the run is told that there was no answer, which is never a yes. `answer` is the text of an answer, or
-    the decision about an approval: allow or deny; `remember` how long it lasts, `remark` what to tell the model.
+    `reason`, the `rule` that would be saved, the `tool`, the parts that it `involves` and the `diff` of an edit.
+    After `expires_at` the run gets no answer, which never counts as approval. `answer` is the text of an
+    answer, or the decision about an approval: allow or deny; `remember` is its duration, `remark` a text for the model.
+    `asked_as` is the id of the question in the run `run_id`.
     """
 
     question_id: str
@@ -228,11 +254,26 @@ class PendingQuestion:
     remember: Literal["run", "project", "always"] | None = None
     remark: str = ""
     answered_at: datetime | None = None
+    run_id: str = ""
+    asked_as: str = ""
+
+    def asks_the_same(self, other: "PendingQuestion") -> bool:
+        """Whether an answer to this question answers the other: all shown text is identical."""
+        return self._shown == other._shown
+
+    def answer_to(self, other: "PendingQuestion") -> "PendingQuestion":
+        """Return the other question with the answer to this one."""
+        return replace(other, answer=self.answer, command=self.command, remember=self.remember, remark=self.remark)
+
+    @property
+    def _shown(self) -> tuple[object, ...]:
+        what = (self.task_id, self.kind, self.step_id, self.tool, self.text, self.options)
+        return (*what, self.cwd, self.reason, self.rule, self.involves, self.diff)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worker:
-    """A process that runs tasks; `is_alive` is False once its lease has ended or its lock is free."""
+    """A process that runs tasks; `is_alive` is False once its lease has expired or its lock is free."""
 
     worker_id: str
     host: str

@@ -32,11 +32,13 @@ class TaskData:
     answer: str
     exit_code: int | None
     cost_usd: float | None
+    progress: int | None
+    current_step: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleData:
-    """A schedule, and what became of its last task."""
+    """A schedule and the state of its last task."""
 
     name: str
     cron: str
@@ -76,6 +78,8 @@ def task_data(task: Task, run_id: str = "") -> TaskData:
         answer=outcome.answer if outcome else "",
         exit_code=outcome.exit_code if outcome else None,
         cost_usd=outcome.cost_usd if outcome else None,
+        progress=task.progress,
+        current_step=task.current_step,
     )
 
 

@@ -1,4 +1,4 @@
-"""The runs of a task in the log of its session: whether there is one to resume, or one that has finished already."""
+"""Looks up the runs of a task in the log of its session: one to resume, or one that has already finished."""
 
 from agent.protocol.events import RunCompleted, RunStarted
 from agent.service.task import TaskOutcome, TaskState
@@ -8,21 +8,21 @@ from agent.sessions.views.session_summary import read_all_runs
 from agent.vocabulary import exit_codes
 from tooling.contract.fast_dataclass import dataclass
 
-# What another attempt may change: the provider was overloaded, or the work itself failed.
+# Failures that another attempt may change: the provider was overloaded, or the work itself failed.
 _TRANSIENT = frozenset({exit_codes.FAILED, exit_codes.RETRY_LATER})
 _COMPLETED = ("success", "partial")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskRuns:
-    """What the log says about a task: the run to resume, if any, and how its last run ended, if it did."""
+    """The runs of a task in the log: the run to resume, if any, and the outcome of the last one, if it ended."""
 
     resumes: str = ""
     outcome: TaskOutcome | None = None
 
 
 def find_runs(folder: SessionFolder, task_id: str) -> TaskRuns:
-    """Return what earlier attempts of a task have left in its session."""
+    """Return the runs of earlier attempts of a task in its session."""
     started = (line.envelope() for line in read_lines(folder.events, only=RunStarted.type))
     ids = [found.run_id for found in started if found and _is_of(found.event, task_id)]
     if not ids:
@@ -40,7 +40,7 @@ def _is_of(event: object, task_id: str) -> bool:
 
 
 def outcome_of(result: RunCompleted, run_id: str) -> TaskOutcome:
-    """Return how a task ended from the result of its run."""
+    """Build the outcome of a task from the result of its run."""
     is_completed = result.subtype in _COMPLETED
     return TaskOutcome(
         state=TaskState.COMPLETED if is_completed else TaskState.FAILED,

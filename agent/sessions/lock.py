@@ -80,7 +80,7 @@ def _try_stat(path: Path) -> os.stat_result | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockTimeout:
-    """How long to wait for a session's lock (None: forever); `on_wait` is called once if it is not free at once."""
+    """Time to wait for a session's lock (None: forever); `on_wait` is called once if it is not free at once."""
 
     limit_s: float | None = 0.0
     on_wait: Callable[[str], None] = lambda message: None

@@ -57,7 +57,7 @@ class SessionFolder:
 
     @property
     def checkpoint(self) -> Path:
-        """The folder that holds the workspace as it was before the command that runs, for undo."""
+        """The folder with the state of the workspace before the running command, for undo."""
         return self.root / "checkpoint"
 
     @property
@@ -76,7 +76,7 @@ class SessionFolder:
 
 
 def is_short_for(short: str, full: str) -> bool:
-    """Whether an id starts with `short`, or ends with it as its random part, which is how lists show ids."""
+    """Whether an id starts with `short`, or ends with it as its random part, as lists show ids."""
     return full.startswith(short) or (len(short) == RANDOM_CHARS and full.endswith(f"-{short}"))
 
 

@@ -1,1 +1,1 @@
-"""Skills: instructions with scripts and references, in the open SKILL.md format, loaded when they are needed."""
+"""Skills: instructions with scripts and references, in the open SKILL.md format, loaded on demand."""

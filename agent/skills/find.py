@@ -1,4 +1,4 @@
-"""Finds skills: in the user's folder, in plugins, in ~/.claude/skills if wanted; never in a workspace."""
+"""Finds skills: in the user's folder, in plugins, and optionally in ~/.claude/skills; never in a workspace."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,13 +16,13 @@ FOLDER = "skills"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkillSet:
-    """The skills by name, and what is wrong with the others."""
+    """The skills by name, and the problems of invalid ones."""
 
     skills: tuple[Skill, ...] = ()
     problems: tuple[str, ...] = ()
 
     def get(self, name: str) -> Skill:
-        """Return a skill. Raises InputError if there is none of this name."""
+        """Return a skill. Raises InputError if there is none with this name."""
         known = {skill.name: skill for skill in self.skills}
         if name not in known:
             hint = f"known skills: {', '.join(known) or 'none'}; a path to a skill's folder works, too"
@@ -31,14 +31,14 @@ class SkillSet:
 
 
 def user_skill_folder(environ: Mapping[str, str]) -> Path:
-    """Return the folder of the user's own skills, which may not exist."""
+    """Return the user's skill folder, which may not exist."""
     return config_dir(environ) / FOLDER
 
 
 def skill_folders(
     environ: Mapping[str, str], *, with_claude: bool, plugins: Iterable[tuple[str, Path]] = ()
 ) -> Iterator[tuple[str, Path]]:
-    """Yield the folders that contain skills, each with the words for where it is; earlier ones win."""
+    """Yield the folders that contain skills, each with a description of its location; earlier ones take precedence."""
     yield "yours", user_skill_folder(environ)
     for name, folder in plugins:
         yield f"plugin {name}", folder / FOLDER
@@ -47,7 +47,7 @@ def skill_folders(
 
 
 def find_run_skills(context: RunContext) -> SkillSet:
-    """Return the skills that a run may use; a bare run has none but those it is given."""
+    """Return the skills that a run may use; a bare run has only those passed to it."""
     if context.loaded.is_bare:
         return SkillSet()
     plugins = context.plugins.plugins if context.plugins else ()
@@ -56,7 +56,7 @@ def find_run_skills(context: RunContext) -> SkillSet:
 
 
 def find_skills(folders: Iterable[tuple[str, Path]]) -> SkillSet:
-    """Read all skills; one that cannot be used is named in the problems."""
+    """Read all skills; invalid ones are listed in the problems."""
     skills: dict[str, Skill] = {}
     problems: list[str] = []
     for source, parent in folders:
@@ -76,7 +76,7 @@ def find_skills(folders: Iterable[tuple[str, Path]]) -> SkillSet:
 def choose_skills(
     wanted: Sequence[str] | Mapping[str, object], known: SkillSet, base: Path
 ) -> tuple[SkillSet, tuple[Skill, ...]]:
-    """Return all skills with those given by path, and the ones that were asked for, by path or by name."""
+    """Return all skills, including those given by path, and the requested ones, by path or by name."""
     texts = wanted.values() if isinstance(wanted, Mapping) else wanted
     chosen: list[Skill] = []
     for text in map(str, texts):

@@ -1,4 +1,4 @@
-"""The files of a new skill."""
+"""Template of a new skill."""
 
 from pathlib import Path
 
@@ -24,7 +24,7 @@ for name in sys.argv[1:]:
 
 
 def create_skill(parent: Path, name: str) -> Path:
-    """Write a new skill and return its folder. Raises InputError if the name is taken or cannot be used."""
+    """Write a new skill and return its folder. Raises InputError if the name is taken or invalid."""
     if not is_skill_name(name):
         raise InputError(f"{name!r} is not a skill's name", "use lowercase letters, digits and single hyphens")
     folder = parent / name

@@ -1,4 +1,4 @@
-"""One skill: a folder with SKILL.md, whose front matter says what it is for and whose body says how."""
+"""One skill: a folder with SKILL.md, whose front matter describes its purpose and whose body has the instructions."""
 
 import re
 from collections.abc import Mapping
@@ -7,6 +7,9 @@ from pathlib import Path
 from agent.vocabulary.errors import InputError
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.lazy_pattern import lazy_pattern
+from tooling.files.open_regular import read_regular, stat_regular
+from tooling.output import sanitize_output
+from tooling.web.html.hidden_unicode import strip_invisible
 
 SKILL_FILE = "SKILL.md"
 _FRONT_MATTER = lazy_pattern(r"\A\ufeff?---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n(.*))?\Z", re.DOTALL)
@@ -16,12 +19,15 @@ _MAX_NAME_CHARS = 64
 _MAX_DESCRIPTION_CHARS = 1024
 _MAX_COMPATIBILITY_CHARS = 500
 _MAX_FILE_BYTES = 500_000
+_MAX_FRONT_MATTER_CHARS = 10_000
+# The characters that begin another level of YAML; each level takes longer than the one before.
+_MAX_NESTING = 300
 _LONG_BODY_LINES = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skill:
-    """A skill that can be used; `source` says where it comes from."""
+    """A valid skill; `source` describes its origin."""
 
     name: str
     description: str
@@ -39,22 +45,22 @@ class Skill:
 
 
 def read_skill(folder: Path, source: str) -> Skill:
-    """Read a skill. Raises InputError if the model could do nothing with it."""
+    """Read a skill. Raises InputError if it is not usable for a model."""
     file = folder / SKILL_FILE
     try:
-        data = file.read_bytes()
-        text = data.decode()
+        if stat_regular(file).st_size > _MAX_FILE_BYTES:
+            raise InputError(f"{file} is larger than {_MAX_FILE_BYTES // 1000} kB")
+        # Nothing that the user would not see when reading the file.
+        text, _ = strip_invisible(sanitize_output(read_regular(file).decode()))
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise InputError(f"cannot read {file}: {reason}") from error
-    if len(data) > _MAX_FILE_BYTES:
-        raise InputError(f"{file} is larger than {_MAX_FILE_BYTES // 1000} kB")
     fields, body = _split(text, file)
-    description = " ".join(str(fields.get("description") or "").split())
+    description = _one_line(fields.get("description"))
     if not description:
         raise InputError(f"{file} has no description", "it tells the model when to use the skill")
     return Skill(
-        name=str(fields.get("name") or folder.name),
+        name=_one_line(fields.get("name")) or folder.name,
         description=description[:_MAX_DESCRIPTION_CHARS],
         body=body.strip(),
         folder=folder,
@@ -63,31 +69,41 @@ def read_skill(folder: Path, source: str) -> Skill:
     )
 
 
+def _one_line(value: object) -> str:
+    """Return a value of the front matter as one line; an escape in YAML can be any character."""
+    return " ".join(strip_invisible(sanitize_output(str(value or "")))[0].split())
+
+
 def _split(text: str, file: Path) -> tuple[Mapping[str, object], str]:
     found = _FRONT_MATTER.match(text)
     if not found:
         raise InputError(
             f"{file} has no front matter", "it starts with a line ---, then name and description, then ---"
         )
+    if len(found[1]) > _MAX_FRONT_MATTER_CHARS or max(map(found[1].count, "[{-?")) > _MAX_NESTING:
+        raise InputError(f"{file}: its front matter is too long or nested too deeply")
     # Only skills need YAML.
     import yaml  # type: ignore[import-untyped]
 
     try:
+        # A few lines of aliases to aliases are gigabytes of text.
+        if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(found[1])):
+            raise InputError(f"{file}: its front matter has aliases, which are not supported")
         fields = yaml.safe_load(found[1])
-    except yaml.YAMLError as error:
-        raise InputError(f"{file}: its front matter is not YAML: {' '.join(str(error).split())}") from error
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise InputError(f"{file}: its front matter is not YAML: {' '.join(str(error).split())[:300]}") from error
     if not isinstance(fields, Mapping):
         raise InputError(f"{file}: its front matter has no fields")
     return {str(key): value for key, value in fields.items()}, found[2] or ""
 
 
 def is_skill_name(name: str) -> bool:
-    """Return whether the format allows the name."""
+    """Return whether the name is valid in the format."""
     return bool(_NAME.fullmatch(name)) and len(name) <= _MAX_NAME_CHARS
 
 
 def problems_of(skill: Skill) -> list[str]:
-    """Return where a skill does not follow the format, in words for its author."""
+    """Return where a skill violates the format, as messages for its author."""
     found: list[str] = []
     name, raw = skill.name, str(skill.fields.get("description") or "")
     if "name" not in skill.fields:
@@ -112,6 +128,6 @@ def problems_of(skill: Skill) -> list[str]:
 
 
 def _missing_files(skill: Skill) -> list[str]:
-    """Return the scripts and references that the body links to or names, and that are not there."""
+    """Return the scripts and references that the body names but the folder lacks."""
     named = re.findall(r"(?<![\w/.-])((?:scripts|references|assets)/[\w./-]*\w)", skill.body)
     return [name for name in dict.fromkeys(named) if not (skill.folder / name).exists()]

@@ -1,9 +1,10 @@
-"""The tool `skill`: its description lists the skills, a call loads one and makes its files readable to commands."""
+"""The tool `skill`: its description lists the skills, and a call loads one and makes its files readable to commands."""
 
 import asyncio
 import filecmp
 import os
 import shutil
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
@@ -49,7 +50,7 @@ class SkillTool(Tool[SkillParams]):
         )
 
     async def run(self, params: SkillParams, ctx: ExecCtx) -> ToolResult:
-        """Return the body of a skill, and where its files are."""
+        """Return the body of a skill and the location of its files."""
         try:
             skill = self._skills.get(params.name)
             folder = await asyncio.to_thread(self._stage, skill)
@@ -61,7 +62,7 @@ class SkillTool(Tool[SkillParams]):
 
 
 def describe_skill(skill: Skill, folder: Path | None) -> str:
-    """Return the instructions of a skill as the model reads them."""
+    """Return the instructions of a skill for the model."""
     text = wrap_in_tag("skill", skill.body, title=skill.name)
     if folder is None:
         return text
@@ -70,10 +71,10 @@ def describe_skill(skill: Skill, folder: Path | None) -> str:
 
 
 def stage_skill(skill: Skill, scope: RunScope) -> Path | None:
-    """Copy the files of a skill to where commands can read them, and return the copy; None if it has none.
+    """Copy the files of a skill to a folder that commands can read, and return the copy; None if it has none.
 
-    In a workspace of the session that is `.skills/`; the user's own folder is left alone. A copy that is there and the
-    same is used as it is. Links that lead out of the folder are left out. Raises InputError if the skill is too large.
+    In a workspace of the session that is `.skills/`; nothing is copied into the user's folder. An identical copy
+    is reused. Links that lead out of the folder are skipped. Raises InputError if the skill is too large.
     """
     parent = scope.skill_folder
     target = parent / skill.folder.name
@@ -87,13 +88,18 @@ def stage_skill(skill: Skill, scope: RunScope) -> Path | None:
     if not (different or missing):
         return target
     parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    fresh = parent / f".{skill.folder.name}.{os.getpid()}"
-    shutil.rmtree(fresh, ignore_errors=True)
-    for name in names:
-        (fresh / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(skill.folder / name, fresh / name)
-    shutil.rmtree(target, ignore_errors=True)
-    fresh.rename(target)
+    # Copied where no command can see it: a link that one puts in place of a folder would lead the copy elsewhere.
+    with tempfile.TemporaryDirectory(dir=scope.folder.root, prefix=".skill-") as private:
+        fresh = Path(private) / skill.folder.name
+        for name in names:
+            (fresh / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(skill.folder / name, fresh / name)
+        fd = os.open(parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            shutil.rmtree(target.name, ignore_errors=True, dir_fd=fd)
+            os.rename(fresh, target.name, dst_dir_fd=fd)
+        finally:
+            os.close(fd)
     return target
 
 

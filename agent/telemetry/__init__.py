@@ -1,1 +1,1 @@
-"""What is told about runs beyond their events: the log file, traces and metrics."""
+"""Telemetry of runs: the log file, traces and metrics."""

@@ -1,4 +1,4 @@
-"""Subscribers of a run's events that write the log file and export telemetry, beside the run and never in its way."""
+"""Event subscribers that write the log file and export telemetry without delaying the run."""
 
 import asyncio
 import contextlib
@@ -26,17 +26,18 @@ from agent.run_context import RunContext
 from agent.telemetry.log_file import LEVELS, LogFile, LogLevel, error_log_path, log_path
 from agent.telemetry.trace_ids import telemetry_endpoint, traceparent
 from agent.vocabulary.status import is_success
+from tooling.contract.action import USER
 from tooling.contract.json_codec import JsonObject
 
 Follower: TypeAlias = Callable[[Envelope], None]
 NO_EXTRA = "telemetry is not exported, because OpenTelemetry is not installed: pip install 'windlass[otel]'"
 _MESSAGE_CHARS = 500
-# How long the end of a run waits for its followers.
+# Time that the end of a run waits for its followers.
 _DRAIN_S = 5.0
 
 
 class Followers:
-    """Everything that follows the events of one run."""
+    """All followers of the events of one run."""
 
     def __init__(self, context: RunContext) -> None:
         self._tasks: list[asyncio.Task[None]] = []
@@ -61,7 +62,7 @@ class Followers:
         except ModuleNotFoundError as error:
             if not (error.name or "").startswith("opentelemetry"):
                 raise
-            # Nothing may come before the first event.
+            # `init` must be the first event, so the warning waits for it.
             self._follow(context, lambda envelope: _warn_at_start(envelope, context))
             return
         telemetry = RunTelemetry(
@@ -87,14 +88,14 @@ class Followers:
 
         async def pump() -> None:
             async for envelope in events:
-                # A follower must never disturb the run it follows.
+                # A follower must never disturb the run.
                 with contextlib.suppress(Exception):
                     follower(envelope)
 
         self._tasks.append(asyncio.create_task(pump(), name="follower"))
 
     async def close(self) -> None:
-        """Wait a moment until all events are taken; call it after the channel is closed."""
+        """Wait briefly until all events are processed; call it after the channel is closed."""
         if self._tasks:
             _, late = await asyncio.wait(self._tasks, timeout=_DRAIN_S)
             for task in late:
@@ -104,12 +105,12 @@ class Followers:
 
 
 def _task_facts(context: RunContext) -> JsonObject:
-    """Return what ties the lines of a run to the task that it is for."""
+    """Return the fields that connect the log lines of a run to its task."""
     return {"task_id": context.options.task_id, "trace_id": context.options.trace_id}
 
 
 def _without_output(line: JsonObject) -> JsonObject:
-    """Return a line without what a tool has said, which may be the text of anything."""
+    """Return a line without the output of a tool, which may contain anything."""
     message = str(line["message"])
     return {**line, "message": message.partition(":")[0] if line["event"] == ToolCompleted.type else message}
 
@@ -120,7 +121,7 @@ def _warn_at_start(envelope: Envelope, context: RunContext) -> None:
 
 
 class RunLog:
-    """Writes the events of a run that are worth a line at the chosen level; errors also into a file of their own.
+    """Writes the events of a run that have a line at the chosen level; errors also go to a separate file.
 
     `facts` are part of every line.
     """
@@ -171,7 +172,7 @@ def level_of(event: Event) -> LogLevel | None:
 
 
 def log_line(envelope: Envelope, level: LogLevel) -> JsonObject:
-    """Return the line of an event: where it belongs, what happened, and its figures; secrets are masked already."""
+    """Return the line of an event: its run and step, the event, and its numbers; secrets are already masked."""
     step = {"step_id": envelope.step_id} if envelope.step_id else {}
     return {
         "ts": envelope.ts,
@@ -210,7 +211,8 @@ def _facts(event: Event) -> JsonObject:
             call = {"tool": event.name, "tool_id": event.tool_id, "exit_code": event.exit_code}
             return {"message": f"{event.name} {event.status}{said}", **call}
         case ApprovalResolved():
-            return {"message": f"{event.decision} by {event.by}", "approval_id": event.approval_id}
+            by = "the user" if event.by == USER else event.by
+            return {"message": f"{event.decision} by {by}", "approval_id": event.approval_id}
         case FilesChanged():
             return {"message": _shorten(", ".join(change.path for change in event.changes))}
         case NetworkAttempted():

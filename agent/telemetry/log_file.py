@@ -1,4 +1,4 @@
-"""The log file: lines of JSON in the data folder, rotated by size, readable by their owner only."""
+"""The log file: lines of JSON in the data folder, rotated by size, readable only by their owner."""
 
 import contextlib
 import fcntl
@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
 from tooling.contract.json_codec import JsonObject
+from tooling.files.open_regular import NotRegularFile, open_fd, open_regular
 
 LogLevel: TypeAlias = Literal["debug", "info", "warning", "error"]
 LEVELS: tuple[LogLevel, ...] = get_args(LogLevel)
 MAX_BYTES = 5_000_000
-# Rotated files that are kept, besides the current one.
+# Number of rotated files, in addition to the current one.
 KEPT = 3
 
 
@@ -36,11 +37,11 @@ class LogFile:
         self._fd: int | None = None
 
     def write(self, line: Mapping[str, object]) -> None:
-        """Append one line. A log that cannot be written is left alone: it must not disturb the run."""
+        """Append one line. Errors are ignored: logging must not disturb the run."""
         data = json.dumps(line, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
         with contextlib.suppress(OSError):
             fd = self._open()
-            # One call with O_APPEND: lines of several processes do not mix.
+            # A single write with O_APPEND keeps lines of several processes apart.
             os.write(fd, data)
             if os.fstat(fd).st_size > self._max_bytes:
                 self.close()
@@ -55,12 +56,12 @@ class LogFile:
     def _open(self) -> int:
         if self._fd is None:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-            self._fd = os.open(self._path, flags, 0o600)
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW
+            self._fd = open_fd(self._path, flags)
         return self._fd
 
     def _rotate(self) -> None:
-        """Rename the file to .1, .1 to .2 and so on; under a lock, so that two processes do not rotate twice."""
+        """Rename the file to .1, .1 to .2 and so on, under a lock, so that two processes do not rotate twice."""
         folder = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             fcntl.flock(folder, fcntl.LOCK_EX)
@@ -80,9 +81,9 @@ def rotated(path: Path, number: int) -> Path:
 
 
 def read_log(path: Path) -> Iterator[JsonObject]:
-    """Yield all lines, oldest first; damaged ones are left out."""
+    """Yield all lines, oldest first; damaged ones are skipped."""
     for number in range(KEPT, -1, -1):
-        with contextlib.suppress(FileNotFoundError), rotated(path, number).open("rb") as lines:
+        with contextlib.suppress(FileNotFoundError, NotRegularFile), open_regular(rotated(path, number)) as lines:
             yield from parse_lines(lines)
 
 

@@ -1,6 +1,6 @@
 """Exports a run as OpenTelemetry traces, metrics and logs, with the GenAI semantic conventions.
 
-The SDK's queues are bounded and its threads do the sending: the run never waits for the receiver.
+The SDK's queues are bounded and its threads send the data: the run never waits for the receiver.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ from agent.version import VERSION
 from agent.vocabulary.status import is_success
 from agent.vocabulary.usage import Usage
 
-# How long the end of a run waits for the receiver.
+# Time that the end of a run waits for the receiver.
 FLUSH_S = 2.0
 _EXPORT_TIMEOUT_S = 5.0
 _MAX_QUEUE = 2048
@@ -54,7 +54,7 @@ _SEVERITIES: Mapping[LogLevel, SeverityNumber] = {
 
 
 class RunIds(IdGenerator):
-    """Gives the trace and its first span the ids that follow from the run; all others are random."""
+    """Derives the ids of the trace and its first span from the run id; all others are random."""
 
     def __init__(self, run_id: str, given: str = "") -> None:
         self._trace = int(given or trace_id(run_id), 16)
@@ -74,7 +74,7 @@ class RunTelemetry:
     """Turns the events of one run into spans, metrics and log records."""
 
     def __init__(self, *, endpoint: str, run_id: str, session_id: str, with_content: bool, trace_id: str = "") -> None:
-        # What the SDK says about a receiver that is down must not reach the user's terminal.
+        # Errors of the SDK about an unreachable receiver must not reach the user's terminal.
         logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
         resource = Resource.create({"service.name": "windlass", "service.version": VERSION})
         self._session_id = session_id
@@ -100,11 +100,11 @@ class RunTelemetry:
         self._run: Span | None = None
         self._steps: dict[str, Span] = {}
         self._open_calls: dict[str, Span] = {}
-        # When the model could begin to work on its next reply, by step.
+        # Time at which the model could start its next reply, by step.
         self._ready: dict[str, int] = {}
 
     def on_event(self, envelope: Envelope) -> None:
-        """Take over one event."""
+        """Process one event."""
         at, step_id = _nanoseconds(envelope.ts), envelope.step_id or ""
         match envelope.event:
             case RunStarted(model=model):
@@ -128,7 +128,7 @@ class RunTelemetry:
                 pass
 
     def log(self, envelope: Envelope, level: LogLevel, line: Mapping[str, object]) -> None:
-        """Export the line that an event has in the log file."""
+        """Export the log line of an event."""
         span = self._steps.get(envelope.step_id or "") or self._run
         attributes = {name: value for name, value in line.items() if isinstance(value, (str, int, float))}
         self._logger.emit(
@@ -142,7 +142,7 @@ class RunTelemetry:
         )
 
     async def close(self) -> None:
-        """Send what is queued, but wait only a moment for it."""
+        """Flush the queues, for a limited time."""
         loop, done = asyncio.get_running_loop(), asyncio.Event()
 
         def shut_down() -> None:
@@ -151,10 +151,10 @@ class RunTelemetry:
             try:
                 loop.call_soon_threadsafe(done.set)
             except RuntimeError:
-                # The program has ended without waiting any longer.
+                # The program exited without waiting any longer.
                 return
 
-        # A daemon: a receiver that hangs must not keep the program from ending.
+        # A daemon thread: a receiver that hangs must not keep the program from exiting.
         threading.Thread(target=shut_down, daemon=True, name="telemetry").start()
         try:
             await asyncio.wait_for(done.wait(), FLUSH_S)
@@ -198,7 +198,7 @@ class RunTelemetry:
             self._durations.record(ended.duration_ms / 1000, about)
 
     def _add_chat(self, step_id: str, at: int, usage: Usage, content: str) -> None:
-        """Add the request that a message replies to; it began when the last results were there."""
+        """Add the request that a message replies to; it started when the last results were available."""
         about = {"gen_ai.operation.name": "chat", **_model_attributes(self._model)}
         began = self._ready.get(step_id, at)
         span = self._start(f"chat {self._model}", began, about, step_id=step_id, is_client=True)
@@ -240,7 +240,7 @@ def _end(span: Span, at: int, error: str) -> None:
 
 
 def _model_attributes(model: str) -> dict[str, str]:
-    # provider/name, or script:FILE
+    # "provider/name" or "script:FILE".
     name = model.partition("/")[0].partition(":")[0]
     return {"gen_ai.request.model": model, "gen_ai.provider.name": name, "gen_ai.system": name} if model else {}
 

@@ -1,4 +1,4 @@
-"""Where a run's telemetry goes, and the ids of its trace, which follow from the id of the run."""
+"""The address for telemetry, and the trace ids of a run, derived from its id."""
 
 import hashlib
 from collections.abc import Mapping
@@ -17,15 +17,15 @@ def telemetry_endpoint(settings: Settings, environ: Mapping[str, str]) -> str:
 
 
 def trace_id(run_id: str) -> str:
-    """Return the trace of a run, as 32 hexadecimal digits."""
+    """Return the trace id of a run, as 32 hexadecimal digits."""
     return hashlib.sha256(f"windlass trace {run_id}".encode()).hexdigest()[:32]
 
 
 def root_span_id(run_id: str) -> str:
-    """Return the span of the whole run, as 16 hexadecimal digits."""
+    """Return the span id of the whole run, as 16 hexadecimal digits."""
     return hashlib.sha256(f"windlass span {run_id}".encode()).hexdigest()[:16]
 
 
 def traceparent(run_id: str, given: str = "") -> str:
-    """Return what child processes get as TRACEPARENT (W3C Trace Context); `given` is a trace that exists already."""
+    """Return the TRACEPARENT for child processes (W3C Trace Context); `given` is an existing trace."""
     return f"00-{given or trace_id(run_id)}-{root_span_id(run_id)}-01"

@@ -1,4 +1,4 @@
-"""How a conversation was shortened, as data: the log has it, so a resumed conversation is shortened the same way."""
+"""Compaction of a conversation as data: it is logged, so that a resumed conversation is shortened the same way."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,7 +21,7 @@ class ShortenedResult:
 class Compaction:
     """Results to shorten, and the messages from `start` to before `end` that `summary` replaces.
 
-    All positions are those before the change. Whole turns only: a call and its result stay together.
+    Positions refer to the original conversation. Only whole turns are replaced: a call and its result stay together.
     """
 
     shortened: tuple[ShortenedResult, ...] = ()

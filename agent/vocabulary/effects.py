@@ -1,4 +1,4 @@
-"""Effects outside the workspace, as folded from the log: what was started, and how it ended."""
+"""Effects outside the workspace, folded from the log: their start and their result."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -14,9 +14,9 @@ EffectStatus: TypeAlias = Literal["started", "done", "failed", "skipped"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EffectRecord:
-    """One effect; `effect_id` is its idempotency key, `call_id` the tool call that has it.
+    """One effect; `effect_id` is its idempotency key, `call_id` its tool call.
 
-    A safe one only reads, so that it may be repeated. The result of a settled one is known to the model.
+    A safe effect only reads, so it may be repeated. The model knows the result of a settled one.
     """
 
     effect_id: str
@@ -33,7 +33,7 @@ class EffectRecord:
 
     @property
     def is_in_doubt(self) -> bool:
-        """Whether it may or may not have been done."""
+        """Whether it is unknown if the effect happened."""
         return not (self.is_safe or self.is_settled) and self.status in ("started", "failed")
 
 
@@ -44,7 +44,7 @@ class EffectFold:
         self.records: dict[str, EffectRecord] = {}
 
     def record(self, event: "EffectRecorded", *, run_id: str, step_id: str | None, ts: str) -> None:
-        """Apply one record: the beginning of an effect, or its end."""
+        """Apply one record: the start of an effect, or its end."""
         known = self.records.get(event.effect_id)
         if known is None or event.status == "started":
             self.records[event.effect_id] = EffectRecord(
@@ -63,7 +63,7 @@ class EffectFold:
             self.records[event.effect_id] = replace(known, status=event.status, is_settled=is_settled, ended_at=ts)
 
     def settle(self, run_id: str, step_id: str | None, call_id: str) -> None:
-        """Note that the result of a call is in the log; a later run may have refused to make the same call."""
+        """Record that the result of a call is in the log; a later run may have refused to repeat the call."""
         for effect_id, record in self.records.items():
             if (record.run_id, record.step_id, record.call_id) == (run_id, step_id, call_id):
                 self.records[effect_id] = replace(record, is_settled=True)

@@ -62,7 +62,7 @@ class LimitError(AgentError):
 
 
 class UntrustedFolder(AgentError):
-    """The hooks of a folder would be needed, and the user has not trusted them as they are."""
+    """A folder has hooks that the user has not trusted in their current state."""
 
     exit_code = exit_codes.UNTRUSTED
 

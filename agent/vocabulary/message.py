@@ -13,7 +13,7 @@ CONTINUE_PROMPT = "Your reply was cut off at its length limit. Go on exactly whe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
-    """One call requested by a model; `problem` tells the model why its arguments could not be parsed."""
+    """One call requested by a model; `problem` is the reason, for the model, why its arguments could not be parsed."""
 
     id: str
     name: str
@@ -23,7 +23,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """One message of a conversation; `images` are those of a user's message or a tool's result.
+    """One message of a conversation; `images` belong to a user's message or a tool's result.
 
     `reasoning` and `reasoning_signature` are kept because some providers reject a history without them;
     `reasoning_model` is the model that signed it, the only one that accepts it.

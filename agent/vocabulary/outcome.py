@@ -31,12 +31,12 @@ class RunnableFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """How a run ended: status, answer, artifacts, cost and exit code.
+    """Outcome of a run: status, answer, artifacts, cost and exit code.
 
-    `files` are the artifacts that still exist, in `cwd`. `verified` tells whether checks passed, None without any;
-    `hint` tells what to do about the error; `resume` is the command that resumes the run; `will_run` is what commands
-    left for other tools to run. `missing` is what the run's manifest would have to grant, `manifest` what a plan needs
-    that was only made.
+    `files` are the artifacts that still exist, in `cwd`. `verified` is whether checks passed, None without any;
+    `hint` suggests a fix for the error; `resume` is the command that resumes the run; `will_run` lists files left by
+    commands that other tools run. `missing` is what the run's manifest does not grant, `manifest` the needs of a plan
+    that was not executed.
     """
 
     subtype: Subtype

@@ -7,14 +7,14 @@ from typing import Literal, TypeAlias
 from tooling.contract.fast_dataclass import dataclass
 
 StepType: TypeAlias = Literal["task", "tool", "ask_user"]
-# What a step knows at its start: its instruction alone, or everything the lead knows.
+# Initial context of a step: its instruction alone, or the whole conversation of the lead.
 StepContext: TypeAlias = Literal["fresh", "fork"]
 
-# The step that works on the whole request, and the tool with which it hands out further steps.
+# The step that works on the whole request, and the tool with which it delegates further steps.
 LEAD, PLAN_TOOL = "lead", "plan"
 CheckAuthor: TypeAlias = Literal["user", "model"]
 
-# Why a plan was announced. Only a streaming plan is incomplete. Reasons that end in a colon are followed by a text.
+# Reason for announcing a plan. Only a streaming plan is incomplete. Reasons that end in a colon are followed by text.
 REQUEST, STREAMING, COMPLETE, FILE, RESUMED = "request", "streaming", "complete", "file", "resumed"
 SURPRISE, ANSWER, ASSUMPTION = "surprise: ", "answer: ", "assumption: "
 
@@ -24,7 +24,7 @@ class PlanStep:
     """One step: its instruction, dependencies, files and tools.
 
     A `tool` step is one call of `tool` with `args` and needs no model. `verify` is a check: a command that succeeds
-    only if the step achieved its goal. `verify_by` tells who wrote it: a model may guess one that cannot work.
+    only if the step achieved its goal. `verify_by` is its author: a model may guess a check that cannot work.
     """
 
     id: str

@@ -25,6 +25,8 @@ Subtype: TypeAlias = Literal[
     "error_interrupted",
 ]
 
+# How the error of a run begins whose lead answered, although some of its work is missing.
+INCOMPLETE = "the task is incomplete: "
 SUCCESS = frozenset({"ok", "partial"})
 
 

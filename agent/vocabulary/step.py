@@ -18,9 +18,9 @@ CHECK_TOOL = "run_command"
 class ExecutorProfile:
     """Permissions and limits of a step; `allowed_tools` None means every registered tool.
 
-    `max_retries` limits the repetitions of the step and of each of its requests; None leaves it to the kind of failure.
-    `may_check` tells whether its check may run: that depends on the profile alone, not on the tools of the step.
-    With `read_only` nothing is changed, and only commands that just read are run. `model` and `instructions` are for
+    `max_retries` limits the retries of the step and of each of its requests; None leaves it to the kind of failure.
+    `may_check` is whether its check may run: that depends on the profile alone, not on the tools of the step.
+    With `read_only` nothing is changed, and only read-only commands are run. `model` and `instructions` are for
     steps that name no model, and for every step.
     """
 
@@ -37,7 +37,7 @@ class ExecutorProfile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorRequest:
-    """One step to run, with its context; `history` is the conversation that it continues."""
+    """One step to run, with its context; `history` is the conversation to continue."""
 
     task_id: str
     goal: str
@@ -93,8 +93,8 @@ class Check:
 class ExecutorResponse:
     """The response of a step; failures are responses too, never exceptions.
 
-    `surprise` tells how the result differs from what the plan expected; `shortfall` tells what a partial result lacks;
-    `verified` is None without checks; `hint` tells the user what to do about a failure. `next_questions` were asked and
+    `surprise` describes how the result differs from the plan; `shortfall` describes what a partial result lacks;
+    `verified` is None without checks; `hint` suggests a fix for a failure. `next_questions` were asked and
     not answered.
     """
 

@@ -1,4 +1,4 @@
-"""The configuration of one task: what `AgentExecutor.execute` prepares before the agent starts."""
+"""The configuration of one task, applied by `AgentExecutor.execute` before the agent starts."""
 
 import json
 from collections.abc import Mapping
@@ -12,16 +12,16 @@ from tooling.contract.json_codec import DecodeError, decode
 MAIN_BRANCH = "main"
 
 
-# Programs that manage containers name the access in several ways.
+# Aliases of the access modes in container tools.
 _MODES = {"ro": True, "read_only": True, "readonly": True, "rw": False, "read_write": False, "readwrite": False}
 UNUSABLE = "the task configuration cannot be used: {problem}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentConfig:
-    """An agent that steps of a plan may use; `prompt` and `tools` are what Claude Code calls instructions and rights.
+    """An agent that steps of a plan may use; `prompt` and `tools` are named as in Claude Code.
 
-    Without `tools` it has those of the run, with an empty list none.
+    Without `tools` it has those of the run; with an empty list it has none.
     """
 
     description: str = ""
@@ -36,7 +36,7 @@ class AgentConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mount:
-    """A folder that a task may read, or also change."""
+    """A folder that a task may read, or also write."""
 
     path: Path
     is_read_only: bool = True
@@ -44,14 +44,14 @@ class Mount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskConfig:
-    """What a task works on and with; the field names are those of the JSON that programs send.
+    """Configuration of a task run; the field names are those of the JSON that programs send.
 
     `git_branch` None means the repository's default branch. `input_files` are paths, or objects with a `path` and
     optionally the `name` in `input/`. `skill_files` are paths or names of skills, or an object with a path for each
-    name. `mcp_config` is what an `mcpServers` file contains. `custom_instructions` are added to the request as context.
+    name. `mcp_config` is the content of an `mcpServers` file. `custom_instructions` are added to the context.
 
     `env_overrides` are variables of the task's commands. `agents` are profiles by name that steps of a plan may use.
-    `local_mounts` are further folders: paths, which are read-only, or objects with a `path` and a `mode`, ro or rw.
+    `local_mounts` are additional folders: paths, which are read-only, or objects with a `path` and a `mode`, ro or rw.
     `container_mode` and `container_id` are for the program that starts containers, and for hooks.
     """
 
@@ -88,7 +88,7 @@ class TaskConfig:
 
     @property
     def mounts(self) -> tuple[Mount, ...]:
-        """The further folders. Raises InputError."""
+        """The additional folders. Raises InputError."""
         return tuple(map(_mount, self.local_mounts))
 
 

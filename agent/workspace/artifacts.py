@@ -1,4 +1,4 @@
-"""The files a run leaves behind: what is new or changed in `output/`, and what steps report, with size and hash."""
+"""The artifacts of a run: files new or changed in `output/`, and files reported by steps, with size and hash."""
 
 import hashlib
 import os
@@ -13,8 +13,13 @@ OUTPUT = "output"
 MAX_FILES = 1000
 
 
+def has_output(workspace: Path) -> bool:
+    """Whether there is anything to compare; without the folder, a look takes no time."""
+    return os.path.lexists(workspace / OUTPUT)
+
+
 class OutputFolder:
-    """Finds what a run writes into `output/`, also with commands: the folder is compared with how it was before."""
+    """Finds the files a run writes into `output/`, also by commands, by comparing the folder with its earlier state."""
 
     def __init__(self, workspace: Path) -> None:
         self._workspace = workspace
@@ -26,7 +31,7 @@ class OutputFolder:
         return tuple(path for path, state in sorted(self._scan().items()) if before.get(path) != state)
 
     def _scan(self) -> dict[str, tuple[int, int, int]]:
-        """Return inode, size and time of every file; links are not followed, and not counted."""
+        """Return inode, size and mtime of every file; links are neither followed nor counted."""
         found: dict[str, tuple[int, int, int]] = {}
         pending = [self._workspace / OUTPUT]
         while pending and len(found) < MAX_FILES:
@@ -59,7 +64,7 @@ def _describe(workspace: Path, path: str) -> ArtifactFile | None:
         with os.fdopen(fd, "rb") as file:
             real = opened_path(fd) or full
             is_inside = real.is_relative_to(workspace.resolve()) or real == full
-            # A folder on the way may have become a link to a place outside.
+            # A parent folder may have been replaced by a link to outside.
             if not stat.S_ISREG(os.fstat(fd).st_mode) or not is_inside:
                 return None
             digest = hashlib.file_digest(file, "sha256").hexdigest()

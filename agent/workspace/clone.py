@@ -1,6 +1,6 @@
-"""Clones the repository of a task, outside the sandbox and so without anything that the repository could make git run.
+"""Clones the repository of a task outside the sandbox, without letting the repository make git run a program.
 
-Credentials in the URL reach git through its environment: they are neither in the process list nor in `.git/config`.
+Credentials in the URL are passed to git in its environment: they are neither in the process list nor in `.git/config`.
 """
 
 import base64
@@ -37,7 +37,7 @@ _PASSED = (
     "SSL_CERT_DIR",
 )
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
-# Nothing that belongs to the run is to be committed.
+# Files of the run must not be committed.
 _EXCLUDED = "/input/\n/output/\n/.skills/\n/.mcp-servers/\n"
 _SETTINGS = (
     ("core.hooksPath", "/dev/null"),
@@ -54,7 +54,7 @@ _SETTINGS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepositoryUrl:
-    """The address of a repository without its credentials, and those."""
+    """The URL of a repository without credentials, and the credentials."""
 
     address: str
     user: str = ""
@@ -68,11 +68,11 @@ class RepositoryUrl:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What must never be shown or stored."""
+        """Texts that must never be shown or stored."""
         basic = base64.b64encode(f"{self.user}:{self.password}".encode()).decode()
         if self.password:
             return (self.password, basic)
-        # A token is often given in place of a user name.
+        # A token is often given as the user name.
         return (self.user, basic) if len(self.user) >= 16 and self.address.startswith("http") else ()
 
 
@@ -102,15 +102,15 @@ def parse_url(text: str) -> RepositoryUrl:
 
 
 class Cloner:
-    """Clones repositories into a workspace, all or nothing."""
+    """Clones repositories into a workspace atomically."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
 
     async def open(self, url: RepositoryUrl, branch: str | None, workspace: Path, *, is_shallow: bool = False) -> Path:
-        """Return the clone of a repository in the workspace, which is made if it is not there yet.
+        """Return the clone of a repository in the workspace, creating it if it is missing.
 
-        Raises AgentError, in one line, if the repository or the branch cannot be had, or something else is in the way.
+        Raises AgentError, in one line, if the repository or the branch is not available, or the folder is taken.
         """
         if branch is not None and not _BRANCH.fullmatch(branch):
             raise InputError(f"--branch {branch}: not the name of a branch")
@@ -139,7 +139,7 @@ class Cloner:
         words = ["clone", "--quiet", "--no-recurse-submodules", "--no-hardlinks", "--template="]
         words += ["--branch", branch] if branch else []
         words += ["--depth", "1", "--no-tags"] if is_shallow else []
-        # A plain path would ignore --depth.
+        # For a plain path git ignores --depth.
         address = f"file://{url.address}" if is_shallow and url.address.startswith("/") else url.address
         request = CommandRequest(
             argv=(git, *words, "--", address, str(target)),
@@ -155,7 +155,7 @@ class Cloner:
             raise AgentError(f"cannot clone {url.address}: {_reason(ended.output, url, target)}")
 
     def _environment(self, url: RepositoryUrl) -> dict[str, str]:
-        """Return git's environment: no prompts, no hooks, and the credentials as a setting that is stored nowhere."""
+        """Return git's environment: no prompts, no hooks, and the credentials as a setting that is never stored."""
         settings = list(_SETTINGS)
         if url.user or url.password:
             parts = urlsplit(url.address)
@@ -173,7 +173,7 @@ class Cloner:
 
 
 def is_clone_of(folder: Path, url: RepositoryUrl) -> bool:
-    """Whether a folder is a clone of a repository; nothing in it is run to find out."""
+    """Whether a folder is a clone of a repository; found out without running anything in it."""
     text = read_start(folder / ".git" / "config", MAX_CONFIG_BYTES)
     remotes = {value for key, value in parse_entries(text) or () if key == "remote.origin.url"}
     return bool(remotes & {url.address, f"file://{url.address}"})

@@ -1,4 +1,4 @@
-"""Runs git outside the sandbox, in a way that runs nothing a repository or a workspace could name.
+"""Runs git outside the sandbox without executing anything that a repository or a workspace could name.
 
 Commands of a run may have written everything in the workspace: its configuration, hooks and attributes, its `.git`,
 even a program called git.
@@ -19,7 +19,7 @@ from tooling.contract.lazy_pattern import lazy_pattern
 RUNS_PROGRAMS = "the settings of this repository (.git/config) include other files or can make git run programs"
 _POINTER_BYTES = 4096
 _GITFILE = b"gitdir: "
-# Filters and merge drivers are programs that only the user's own settings may name; no option turns all of them off.
+# Filters and merge drivers are programs that only the user's settings may name; no option disables all of them.
 # An include can hide them, and options for merging can sign with a program.
 _REFUSED = lazy_pattern(r"filter\..*|include(if)?\..*|merge\..*\.driver|branch\..*\.mergeoptions", re.DOTALL)
 _REFUSED_WORDS = (b"filter", b"include", b"driver", b"mergeoptions")
@@ -28,7 +28,7 @@ _NO_PROGRAMS = (
     *("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"),
     *("-c", "commit.gpgSign=false", "-c", "merge.verifySignatures=false", "-c", "log.showSignature=false"),
     *("-c", "gc.auto=0", "-c", "maintenance.auto=false", "-c", "merge.autoStash=false"),
-    # Git would start itself in a submodule and read the settings there.
+    # Git would start itself in a submodule and read its settings.
     *("-c", "submodule.recurse=false", "-c", "diff.submodule=short", "-c", "status.submoduleSummary=false"),
 )
 _ENVIRONMENT = {
@@ -74,7 +74,7 @@ def common_git_dir(repository: Repository) -> Path:
 
 
 def find_program(name: str, environ: Mapping[str, str], *workspaces: Path) -> str | None:
-    """Return a program that commands cannot have written: from a folder of PATH outside of the workspaces."""
+    """Return a program that commands cannot have written: from a PATH folder outside of the workspaces."""
     import shutil
 
     return shutil.which(name, path=path_outside(environ, workspaces))
@@ -85,7 +85,7 @@ def run_git(
 ) -> bytes:
     """Return the output of a git command.
 
-    Raises UsageError for a repository that could make git run programs, and AgentError with what git said if it fails.
+    Raises UsageError for a repository that could make git run programs, and AgentError with git's message if it fails.
     """
     program = find_program("git", environ, *_folders(repository))
     if program is None:
@@ -112,7 +112,7 @@ def run_git(
 
 def _environment(repository: Repository, environ: Mapping[str, str]) -> dict[str, str]:
     kept = {name: environ[name] for name in ("HOME", "XDG_CONFIG_HOME") if name in environ}
-    # All three are named, so that git uses what was checked and does not search for it.
+    # All three are passed, so that git uses the checked folders and does not search for others.
     return {
         **kept,
         **_ENVIRONMENT,

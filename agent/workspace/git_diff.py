@@ -19,14 +19,14 @@ _UNREADABLE = "git could not read the changes; a repository whose settings run p
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """A diff, the command that shows it, and new files that are not in it."""
+    """A diff, the command that shows it, and new files not contained in it."""
 
     command: str
     diff: str
     untracked: tuple[str, ...] = ()
 
     def describe(self) -> str:
-        """Return the changes as the output of their command, cut at the end of a line if they are too long."""
+        """Return the changes as the output of their command, truncated at the end of a line if they are too long."""
         kept = self.diff
         if len(kept) > MAX_DIFF_CHARS:
             kept = kept[: kept.rfind("\n", 0, MAX_DIFF_CHARS) + 1]
@@ -67,10 +67,12 @@ class ChangeReader:
         return changes
 
     def _range(self, revision: str) -> str:
-        """Return the range that a branch stands for: what it has that the main branch does not have."""
+        """Return the range for a branch: its commits that are not in the main branch."""
         names: Sequence[str] = revision.replace("...", "..").split("..")
         if revision.startswith("-") or not all(self._exists(name or "HEAD") for name in names):
-            raise UsageError(f"{revision!r} is no branch, commit or range", "/review, /review BRANCH or /review A..B")
+            raise UsageError(
+                f"{revision!r} is not a branch, commit or range", "/review, /review BRANCH or /review A..B"
+            )
         if len(names) > 1:
             return revision
         base = self._main_branch()

@@ -1,4 +1,4 @@
-"""The branch of a repository and whether it has changes, found without running anything that the repository names."""
+"""The branch of a repository and whether it has changes, determined without executing anything the repository names."""
 
 import threading
 import time
@@ -24,7 +24,7 @@ def describe_head(repository: Repository) -> str:
 
 
 def count_changes(repository: Repository, environ: Mapping[str, str], limit_s: float = LIMIT_S) -> int | None:
-    """Return how many paths are changed or untracked; None if that is not safe or not quick to find out."""
+    """Return the number of changed or untracked paths; None if counting is unsafe or slow."""
     try:
         return run_git(repository, environ, *_STATUS, limit_s=limit_s).count(b"\0")
     except AgentError:
@@ -32,7 +32,7 @@ def count_changes(repository: Repository, environ: Mapping[str, str], limit_s: f
 
 
 class GitLookup:
-    """Looks at a folder's repository in a thread, which is started early because git takes milliseconds."""
+    """Queries a folder's repository in a thread, started early because git takes milliseconds."""
 
     def __init__(self, folder: Path, environ: Mapping[str, str], limit_s: float = LIMIT_S) -> None:
         self._folder = folder

@@ -1,4 +1,4 @@
-"""The opening of a conversation: where the agent is and what its commands may do, in a few lines that are all true."""
+"""The opening of a conversation: the agent's environment and the limits of its commands, in a few lines."""
 
 import heapq
 import os
@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
+from agent.backends.process.environment import find_on_path
 from agent.workspace.git_state import GitLookup
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.lazy_pattern import lazy_pattern
@@ -14,13 +15,13 @@ MAX_BYTES = 1500
 OF_IMAGE = "those of the container's image"
 TAG = "environment"
 _LISTING, _GIT = "files", "git"
-# Known from looking at them; what changed there, the conversation itself tells.
+# Listed once: the conversation itself reports later changes.
 _NOT_REPEATED = (_LISTING, _GIT)
 _PROGRAMS = (
     *("python3", "python", "uv", "pip", "node", "npm", "pnpm", "go", "cargo", "rustc", "java", "gcc", "clang", "make"),
     *("cmake", "git", "rg", "jq", "curl", "ruby", "php", "perl", "sqlite3"),
 )
-# A sandbox shows no socket of theirs.
+# A sandbox hides their sockets.
 _HOST_PROGRAMS = ("docker", "podman", "gh")
 _SYSTEM = ("/usr/", "/bin/", "/sbin/", "/nix/store/")
 _MAX_NAMES = 200
@@ -33,7 +34,7 @@ _PLAIN_NAME = lazy_pattern(r"[\w.+@=~/-]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What a run knows of the place where it works; `environ` is the environment of its commands."""
+    """Environment of a run; `environ` contains the variables of its commands."""
 
     folder: Path
     environ: Mapping[str, str]
@@ -67,27 +68,27 @@ def build_opening(surroundings: Surroundings, git: GitLookup | None = None) -> s
         "network": _describe_network(known),
         "time": _describe_time(known),
     }
-    # Written last: the listing gets the bytes that are left.
+    # Written last: the listing gets the remaining bytes.
     room = MAX_BYTES - _size(_render(facts)) - _size(f"{_LISTING}: \n")
     facts[_LISTING] = list_folder(known.folder, room)
     return _render(facts)
 
 
 def prepare_opening(surroundings: Surroundings) -> Callable[[], str]:
-    """Start looking at the repository; return the function that builds the opening."""
+    """Start querying the repository; return the function that builds the opening."""
     git = GitLookup(surroundings.folder, surroundings.environ)
     return lambda: build_opening(surroundings, git)
 
 
 def changed_opening(previous: str, current: str) -> str:
-    """Return the facts that differ from an earlier opening, apart from listing and git; empty if there are none."""
+    """Return the facts that differ from an earlier opening, except listing and git; empty if there are none."""
     before = _facts(previous)
     changed = {name: fact for name, fact in _facts(current).items() if before.get(name) != fact}
     return _render({name: fact for name, fact in changed.items() if name not in _NOT_REPEATED})
 
 
 def list_folder(folder: Path, room: int) -> str:
-    """Return the names in a folder, hidden ones last, as many as fit into the bytes and the number of the others."""
+    """Return the names in a folder, hidden ones last, as many as fit, and the number of the rest."""
     try:
         with os.scandir(folder) as entries:
             found = [(entry.name.startswith("."), entry.name, entry) for entry in entries if entry.name != ".git"]
@@ -102,18 +103,12 @@ def list_folder(folder: Path, room: int) -> str:
 def find_programs(surroundings: Surroundings) -> list[str]:
     """Return the usual programs that commands can start."""
     folders = [folder for folder in surroundings.environ.get("PATH", "").split(os.pathsep) if folder.startswith("/")]
-    # An installation is visible in the sandbox with its folder of programs.
+    # An installation on the PATH is visible in the sandbox.
     shown = (*_SYSTEM, *(f"{os.path.realpath(folder).rpartition('/')[0]}/" for folder in folders))
     wanted = _PROGRAMS if surroundings.is_sandboxed else (*_PROGRAMS, *_HOST_PROGRAMS)
-    found = ((name, _find_program(name, folders)) for name in wanted)
+    found = ((name, find_on_path(name, folders)) for name in wanted)
     is_shown = shown if surroundings.is_sandboxed else ("/",)
     return [name for name, path in found if path and os.path.realpath(path).startswith(is_shown)]
-
-
-def _find_program(name: str, folders: Iterable[str]) -> str:
-    """Return the path of a program; `shutil.which` does the same, but loading it takes longer than the search."""
-    paths = (f"{folder}/{name}" for folder in folders)
-    return next((path for path in paths if os.access(path, os.X_OK) and Path(path).is_file()), "")
 
 
 def _describe_commands(known: Surroundings) -> str:
@@ -166,7 +161,7 @@ def _entry_name(entry: "os.DirEntry[str]") -> str:
 
 
 def _join_fitting(items: Sequence[str], room: int, total: int | None = None) -> str:
-    """Join as many items as fit into the bytes, with the number of the others."""
+    """Join as many items as fit into the bytes, and append the number of the rest."""
     total = len(items) if total is None else total
     kept: list[str] = []
     for item in items:

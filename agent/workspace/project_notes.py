@@ -7,10 +7,11 @@ from pathlib import Path
 from tooling.contract.fast_dataclass import dataclass
 from tooling.files.openat2 import DIR_FLAGS, open_beneath
 from tooling.output import sanitize_output
+from tooling.web.html.hidden_unicode import strip_invisible
 
 NAMES = ("AGENTS.md", "CLAUDE.md")
 NOTES_CHARS = 16_000
-# Only this much of a file is read.
+# Maximum number of bytes read from a file.
 _MAX_BYTES = 256_000
 # Without O_NONBLOCK, opening a FIFO blocks until there is a writer.
 _OPEN_FLAGS = os.O_RDONLY | os.O_NONBLOCK
@@ -73,7 +74,8 @@ def _read_text(path: Path, top: Path) -> str:
             data = file.read(_MAX_BYTES)
     except (OSError, ValueError, RuntimeError):
         return ""
-    return "" if b"\0" in data else sanitize_output(data.decode("utf-8", "replace"))
+    # Nothing that the user would not see when reading the file.
+    return "" if b"\0" in data else strip_invisible(sanitize_output(data.decode("utf-8", "replace")))[0]
 
 
 def _truncate(text: str, remaining: int) -> str:

@@ -1,13 +1,12 @@
-"""Builds the context of a request: project notes, memory, history, attached files, piped text. All of it is data."""
+"""Builds the context of a request: project notes, memory, history, attachments, piped text. All of it is data."""
 
 import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from agent.sessions.resume.conversation import COMPACT_REQUEST
-from agent.sessions.views.session_summary import SessionRecord, active_runs
 from agent.vocabulary.errors import InputError
 from agent.workspace.opening import changed_opening, list_folder
 from agent.workspace.project_notes import ProjectNote
@@ -16,6 +15,9 @@ from tooling.contract.image import Image
 from tooling.contract.lazy_pattern import lazy_pattern
 from tooling.files.links_out import open_named
 from tooling.files.openat2 import DIR_FLAGS, open_beneath
+
+if TYPE_CHECKING:
+    from agent.sessions.views.session_summary import SessionRecord
 
 HISTORY_RUNS = 25
 HISTORY_CHARS = 6000
@@ -28,16 +30,16 @@ USE_INPUT = "pass it as a file with -i/--input"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attachment:
-    """A text that is attached to the request."""
+    """A text attached to the request."""
 
     name: str
     text: str
 
 
 def read_attachment(path: Path, folders: Sequence[Path] = ()) -> Attachment:
-    """Read a file to attach to the request, or list a folder; raises InputError if that is not possible.
+    """Read a file to attach to the request, or list a folder; raises InputError on failure.
 
-    A link in one of the folders, where commands can plant one, must not lead out of it.
+    A link in one of the folders, where commands can create links, must not lead out of it.
     """
     if path.is_dir():
         return Attachment(name=f"{path.name}/", text=list_folder(path, _LISTING_BYTES))
@@ -84,7 +86,7 @@ def _store_image(path: Path, blobs: Path, folders: Sequence[Path]) -> Image:
 def stage_inputs(inputs: Sequence[tuple[Path, str]], workspace: Path) -> tuple[str, ...]:
     """Copy input files into the workspace's `input/`, all or none; return their paths relative to the workspace.
 
-    Each comes with its name there. A file that is there already, with the same content, is used as it is.
+    Each input has its name there. An existing file with the same content is reused.
     """
     folder = workspace / "input"
     if inputs and not folder.resolve().is_relative_to(workspace.resolve()):
@@ -115,7 +117,7 @@ def _is_missing(source: Path, target: Path) -> bool:
     import filecmp
 
     try:
-        # Not shallow: the same time and size are not the same content.
+        # Not shallow: equal mtime and size do not imply equal content.
         is_same = target.is_file() and not target.is_symlink() and filecmp.cmp(source, target, shallow=False)
     except OSError as error:
         raise InputError(f"cannot stage the input {source}: {error.strerror}") from error
@@ -139,7 +141,7 @@ def _copy_new(source: Path, target: Path, workspace: Path, created: list[Path]) 
 
 
 def _create(target: Path, workspace: Path) -> BinaryIO:
-    """Create a file in a folder of the workspace; a command that swaps the folder for a link gains nothing."""
+    """Create a file in a folder of the workspace, safely even if a command replaces the folder by a link."""
     root = os.open(workspace, DIR_FLAGS)
     try:
         folder = open_beneath(root, target.parent.name, DIR_FLAGS)
@@ -155,7 +157,7 @@ def _create(target: Path, workspace: Path) -> BinaryIO:
 def background(
     *, opening: str, notes: Sequence[ProjectNote], memory: str, instructions: str = "", said: str = ""
 ) -> str:
-    """Return where the agent is and what it should know, each part in a tag, without what was `said` before."""
+    """Return the environment and background of a request, each part in a tag, without parts already `said`."""
     known = told_environment(said)
     parts = [changed_opening(known, opening) if known else opening]
     parts += [wrap_in_tag("project_notes", note.text, path=note.path) for note in notes]
@@ -165,7 +167,7 @@ def background(
 
 
 def told_environment(said: str) -> str:
-    """Return all that was said of the place, for a step that does not know the conversation."""
+    """Return everything said about the environment, for a step that does not have the conversation."""
     return "\n".join(_ENVIRONMENT.findall(said))
 
 
@@ -177,26 +179,32 @@ def attached(
     images: Sequence[Image] = (),
     notes: Sequence[str] = (),
 ) -> str:
-    """Return what the user gave along with a request, each part tagged as data."""
+    """Return the attachments of a request, each part tagged as data."""
     parts = ["Input files: " + ", ".join(staged)] if staged else []
     if images:
         parts.append("Attached: " + ", ".join(image.label for image in images))
-    parts += [f'<file name="{attachment.name}">\n{attachment.text}\n</file>' for attachment in attachments]
+    parts += [wrap_in_tag("file", attachment.text, name=attachment.name) for attachment in attachments]
     parts += notes
     if stdin:
-        parts.append(f"<stdin>\n{stdin.rstrip()}\n</stdin>")
+        parts.append(wrap_in_tag("stdin", stdin.rstrip()))
     return "\n\n".join(parts)
 
 
-def wrap_in_tag(name: str, text: str, **attributes: str) -> str:
-    """Return a text in a tag that the text itself cannot close."""
-    given = "".join(f' {key}="{value}"' for key, value in attributes.items())
-    escaped = re.sub(rf"<(?=\s*/\s*{name})", "‹", text, flags=re.IGNORECASE)
-    return f"<{name}{given}>\n{escaped}\n</{name}>"
+def wrap_in_tag(tag: str, text: str, /, **attributes: str) -> str:
+    """Return a text in a tag that the text can neither close nor imitate; nor can it pass for the environment."""
+    given = "".join(f' {key}="{_attribute(value)}"' for key, value in attributes.items())
+    escaped = re.sub(rf"<(?=\s*(?:/\s*)?(?:{tag}|environment)\b)", "‹", text, flags=re.IGNORECASE)
+    return f"<{tag}{given}>\n{escaped}\n</{tag}>"
 
 
-def history(session: SessionRecord) -> str:
+def _attribute(value: str) -> str:
+    return " ".join(value.split()).replace('"', "'").replace("<", "‹")
+
+
+def history(session: "SessionRecord") -> str:
     """Return the newest finished runs that fit, oldest first, starting at the last summary of the session."""
+    from agent.sessions.views.session_summary import active_runs
+
     entries: list[str] = []
     remaining = HISTORY_CHARS
     for run in reversed(active_runs(session.runs)[-HISTORY_RUNS:]):
@@ -212,4 +220,4 @@ def history(session: SessionRecord) -> str:
         entries.append(text)
         if is_summary:
             break
-    return "<history>\n" + "\n".join(reversed(entries)) + "\n</history>" if entries else ""
+    return wrap_in_tag("history", "\n".join(reversed(entries))) if entries else ""

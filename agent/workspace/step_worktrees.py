@@ -1,4 +1,4 @@
-"""Gives each step that writes a git worktree of its own inside a run with one, and merges what the step did."""
+"""Gives each writing step its own git worktree within that of the run, and merges its changes."""
 
 import asyncio
 import contextlib
@@ -14,7 +14,7 @@ from agent.vocabulary.step import ExecutorResponse
 from agent.workspace.worktrees import Worktree, Worktrees
 from tooling.contract.command import CommandRequest, CommandRunner
 
-# Makes a change of the run's worktree that counts as one of a step.
+# Changes the run's worktree and records the change as one of a step.
 Record = Callable[[str, Callable[[], str]], Awaitable[str]]
 CONFLICT = "What it changed was not merged: {reason}. It is on the branch {branch}."
 NOT_MERGED = "step {step}: {reason}; its changes are on the branch {branch}"
@@ -25,7 +25,7 @@ _SO_FAR = "work so far"
 
 
 class StepWorktrees:
-    """The worktrees of the steps of one run; git does one thing at a time."""
+    """The worktrees of the steps of one run; git operations are serialized."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class StepWorktrees:
         self._lock = asyncio.Lock()
 
     async def open(self, step: PlanStep) -> Path | None:
-        """Return the folder of a step that may write: in a worktree with everything the run has done so far."""
+        """Return the folder of a step that may write: a worktree with all changes of the run so far."""
         if not self._may_write(step):
             return None
         self._titles[step.id] = step.title
@@ -72,7 +72,7 @@ class StepWorktrees:
         return any(self._effect_of(tool) in _CHANGING for tool in used)
 
     async def close(self, response: ExecutorResponse) -> ExecutorResponse:
-        """Merge the worktree of a step that succeeded, and remove it; any other is kept if anything changed in it."""
+        """Merge the worktree of a successful step, and remove it; keep any other if it has changes."""
         worktree = self._worktrees.step_of(self._run, response.task_id)
         if worktree is None:
             return response
@@ -106,7 +106,7 @@ class StepWorktrees:
         return self._worktrees.merge(worktree)
 
     async def _copy_ignored(self, worktree: Worktree) -> None:
-        """Copy what git ignores, such as installed packages, inside the sandbox: commands may be changing it."""
+        """Copy ignored files, such as installed packages, inside the sandbox, because commands may be changing them."""
         names = await asyncio.to_thread(self._worktrees.ignored, self._run)
         if not names:
             return
@@ -115,7 +115,7 @@ class StepWorktrees:
             await self._runner.run(CommandRequest(argv=copy, cwd=Path(self._run.path), timeout_s=_COPY_TIMEOUT_S))
 
     def _move_ignored(self, worktree: Worktree) -> None:
-        """Move what git ignores into the run's worktree; only names directly in it, which cannot lead elsewhere."""
+        """Move ignored files into the run's worktree; only top-level names, which cannot lead elsewhere."""
         for name in self._worktrees.ignored(worktree):
             old, new = Path(self._run.path, name), Path(worktree.path, name)
             with contextlib.suppress(OSError):

@@ -1,6 +1,6 @@
-"""Git worktrees of runs: created from HEAD on a branch of their own, then merged or discarded; nothing in them is lost.
+"""Git worktrees of runs: created from HEAD on a separate branch, then merged or discarded without losing changes.
 
-Git is called outside the sandbox, so it must not run anything that a repository or a run could name.
+Git runs outside the sandbox, so it must not execute anything that a repository or a run could name.
 """
 
 import contextlib
@@ -67,14 +67,14 @@ class Worktree:
 
 
 class Worktrees:
-    """The worktrees in a data folder, each in a folder with its record; no clean-up of sessions touches them."""
+    """The worktrees in a data folder, each in a folder with its record; cleaning up sessions does not touch them."""
 
     def __init__(self, data_dir: Path, environ: Mapping[str, str]) -> None:
         self._root = data_dir / "worktrees"
         self._environ = environ
 
     def all(self) -> list[Worktree]:
-        """Return all worktrees by name; damaged records are left out."""
+        """Return all worktrees by name; damaged records are skipped."""
         paths = [*self._root.glob(f"*/{_RECORD}"), *self._root.glob(f"*{_STEPS_SUFFIX}/*/{_RECORD}")]
         found = [worktree for path in paths if (worktree := _read_record(path))]
         return sorted(found, key=lambda worktree: worktree.name)
@@ -91,9 +91,9 @@ class Worktrees:
         return next((one for one in self.all() if folder.is_relative_to(one.path)), None)
 
     def open(self, name: str, folder: Path) -> Worktree:
-        """Return the worktree of this name, created from HEAD of the folder's repository if it is new."""
+        """Return the worktree with this name; create it from HEAD of the folder's repository if it is new."""
         if not _NAME.fullmatch(name) or ".." in name or name.endswith((".lock", ".", _STEPS_SUFFIX)):
-            raise UsageError(f"{name!r} is no name for a worktree", "use letters, digits and dashes")
+            raise UsageError(f"{name!r} is not a valid name for a worktree", "use letters, digits and dashes")
         repository = find_repository(folder)
         if repository is None:
             raise UsageError(NOT_A_REPOSITORY, f"{folder} is in none of yours; `git init` makes one")
@@ -104,7 +104,7 @@ class Worktrees:
         return self._create(name, repository, self._root)
 
     def steps_of(self, run: Worktree) -> list[Worktree]:
-        """Return the worktrees of steps that were not merged into that of their run."""
+        """Return the worktrees of steps that were not merged into the worktree of their run."""
         return [worktree for worktree in self.all() if worktree.root == run.path]
 
     def step_of(self, run: Worktree, step_id: str) -> Worktree | None:
@@ -116,7 +116,7 @@ class Worktrees:
         return self._create(_step_name(run, step_id), run.own, run.steps_dir)
 
     def ignored(self, worktree: Worktree) -> list[str]:
-        """Return what git ignores directly in a worktree."""
+        """Return the top-level ignored paths of a worktree."""
         names = self._git(worktree.own, *_IGNORED).split("\0")
         return [name for name in (name.rstrip("/") for name in names) if name and "/" not in name]
 
@@ -126,7 +126,7 @@ class Worktrees:
             raise UsageError(NO_COMMIT, "commit something first")
         folder = parent / name
         for path in (self._root.parent, self._root, parent, folder):
-            path.mkdir(mode=0o700, exist_ok=True)
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = folder / "tree"
         try:
             self._git(repository, "worktree", "add", "--quiet", "-b", f"{_BRANCH_PREFIX}{name}", str(path), base)
@@ -153,7 +153,7 @@ class Worktrees:
     def commit(self, worktree: Worktree, message: str) -> bool:
         """Commit everything in the worktree to its branch; return whether the branch has any changes.
 
-        Raises AgentError for a repository in the worktree: of its files git would keep nothing, and its settings could
+        Raises AgentError for a repository in the worktree: git would store none of its files, and its settings could
         make git run programs.
         """
         if nested := self._nested_repositories(worktree):
@@ -182,16 +182,16 @@ class Worktrees:
         return sorted([*(name for name in others if name.endswith("/")), *filled])
 
     def diff(self, worktree: Worktree, *, is_short: bool = False) -> str:
-        """Return what was changed since the worktree was created; `is_short` counts lines by file."""
+        """Return the changes since the worktree was created; with `is_short` the number of lines by file."""
         words = (*DIFF, "--stat") if is_short else DIFF
         return self._git(worktree.repository, *words, worktree.base, worktree.branch)
 
     def merge(self, worktree: Worktree, *, is_kept: bool = False) -> str:
-        """Merge into the user's current branch and remove the worktree; return what was merged, by file.
+        """Merge into the user's current branch and remove the worktree; return the merged changes by file.
 
         A worktree that `is_kept` continues from the merged state.
 
-        Raises AgentError if that is not possible without touching uncommitted changes or resolving conflicts; then
+        Raises AgentError if that would touch uncommitted changes or cause conflicts; then
         nothing has changed.
         """
         self.commit(worktree, worktree.name)
@@ -211,7 +211,7 @@ class Worktrees:
         return summary
 
     def discard(self, worktree: Worktree) -> str:
-        """Remove the worktree and its branch; return the commit with everything that was in it."""
+        """Remove the worktree and its branch; return the commit with its complete contents."""
         self.commit(worktree, worktree.name)
         commit = self._tip(worktree)
         self._remove(worktree)
@@ -221,14 +221,14 @@ class Worktrees:
         import shutil
 
         for step in self.steps_of(worktree):
-            # What was not merged into the run is merged into the user's branch, if at all.
+            # Unmerged changes of steps can still be merged into the user's branch.
             self._save(replace(step, root=worktree.root, repository_git_dir=worktree.repository_git_dir))
         self._git(worktree.repository, "worktree", "remove", "--force", worktree.path)
         self._git(worktree.repository, "branch", "--quiet", "-D", worktree.branch)
         shutil.rmtree(Path(worktree.path).parent)
         parent = Path(worktree.path).parent.parent
         is_last_of_run = parent.suffix == _STEPS_SUFFIX and not parent.with_suffix("").exists()
-        # Commands of a run keep seeing the folder that they saw first, so it stays as long as the run's worktree.
+        # Commands of a run keep the folder they were started with, so it stays as long as the run's worktree.
         with contextlib.suppress(OSError):
             (parent if is_last_of_run else worktree.steps_dir).rmdir()
 
@@ -236,7 +236,7 @@ class Worktrees:
         return self._git(worktree.repository, "rev-parse", "--verify", f"refs/heads/{worktree.branch}").strip()
 
     def _identity(self, worktree: Worktree) -> tuple[str, ...]:
-        """Return options for a user who has not told git a name."""
+        """Return git options for a user who has not configured a name."""
         known = self._git(worktree.repository, "config", "--get", "user.email", codes=(0, 1))
         return () if known else ("-c", "user.name=agent", "-c", "user.email=agent@localhost")
 

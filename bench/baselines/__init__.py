@@ -1,1 +1,1 @@
-"""Scripts that measured programs are compared with: the shortest code that does the same on the wire."""
+"""Baseline scripts: the shortest code that does the same on the wire as a measured program."""

@@ -1,4 +1,4 @@
-"""Baseline for turns: the standard library sends a body again and again, and runs a command with bash each time."""
+"""Baseline for turns: the standard library sends a body repeatedly, and runs a command with bash each time."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Baseline for a request at the prompt: the standard library sends a body for every line and prints what arrives."""
+"""Baseline for a request at the prompt: the standard library sends a body for every line and prints the reply."""
 
 import sys
 from http.client import HTTPConnection

@@ -1,4 +1,4 @@
-"""The agents that are compared on the real model, each as a command line with its own home."""
+"""The agents compared on the real model, each as a command line with its own home."""
 
 import json
 import os
@@ -12,13 +12,13 @@ from typing import TypeAlias
 from bench.mind.tasks.task import confine
 from bench.program import AGENT
 
-# A request may take minutes on a slow machine; the time limit of the task is what ends it.
+# A request may take minutes on a slow machine; the time limit of the task ends it.
 _PATIENCE_S = 1800
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One task for one agent: what is asked for, where, and with what limits."""
+    """One task for one agent: the request, the folder, and the limits."""
 
     request: str
     folder: Path
@@ -32,7 +32,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """How an agent ended, and the last it said."""
+    """The end of an agent's run, and its last output."""
 
     status: str
     answer: str
@@ -85,7 +85,7 @@ AGENTS: Mapping[str, Agent] = {
 
 
 def _run_mini(job: Job, prompts: str, model_class: str) -> Ending:
-    """Run mini-swe-agent, all of it in a sandbox that lets it write only to its folder: it has none of its own."""
+    """Run mini-swe-agent in a sandbox that can write only to its folder, because it has none itself."""
     assert job.program
     trajectory = job.home / "trajectory.json"
     config = (
@@ -122,7 +122,7 @@ def _bare_environ(job: Job) -> dict[str, str]:
 
 
 def _run_limited(words: Sequence[str], environ: Mapping[str, str], job: Job) -> tuple[str, str]:
-    """Return the output of a program and its exit code, or `timeout` if it had to be killed with its children."""
+    """Return the output of a program and its exit code, or `timeout` if it was killed with its children."""
     with (job.home / "output.txt").open("w+") as output, (job.home / "errors.txt").open("w") as errors:
         process = subprocess.Popen(
             words,

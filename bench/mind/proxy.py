@@ -1,4 +1,4 @@
-"""A proxy between an agent and the model: it counts requests and tokens, and sets limits and sampling."""
+"""A proxy between an agent and the model: counts requests and tokens, and enforces limits and sampling."""
 
 import json
 import threading
@@ -15,7 +15,7 @@ _REPLY_TIMEOUT_S = 1800.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conditions:
-    """What is the same for every agent, whatever it asks for."""
+    """Settings that are the same for every agent, overriding its requests."""
 
     max_requests: int
     max_reply_tokens: int
@@ -23,7 +23,7 @@ class Conditions:
     seed: int
 
     def apply(self, body: dict[str, object]) -> dict[str, object]:
-        """Return a request with these conditions; a lower limit of the agent's own stays."""
+        """Return a request with these settings; a lower limit of the agent is kept."""
         asked = [value for name in ("max_tokens", "max_completion_tokens") if isinstance(value := body.get(name), int)]
         rest = {name: value for name, value in body.items() if name != "max_completion_tokens"}
         sampling = {"temperature": self.temperature, "seed": self.seed}
@@ -32,7 +32,7 @@ class Conditions:
 
 @dataclass(slots=True, kw_only=True)
 class Traffic:
-    """What went through the proxy."""
+    """The traffic through the proxy."""
 
     requests: int = 0
     refused: int = 0
@@ -82,7 +82,7 @@ class CountingProxy:
                     proxy.answer(self, body)
 
             def log_message(self, format: str, *args: object) -> None:
-                """Say nothing on stderr."""
+                """Log nothing to stderr."""
 
         return Handler
 
@@ -103,13 +103,13 @@ class CountingProxy:
         self.traffic.model_s += time.monotonic() - started
 
     def forward(self, handler: BaseHTTPRequestHandler, body: bytes | None) -> bytes:
-        """Send a request to the model, pass its reply on as it comes, and return the reply."""
+        """Send a request to the model, pass its reply on as it arrives, and return the reply."""
         connection = HTTPConnection(self._target.netloc, timeout=_REPLY_TIMEOUT_S)
         try:
             connection.request(handler.command, handler.path, body, {"Content-Type": "application/json"})
             return _pass_on(connection.getresponse(), handler)
         except (BrokenPipeError, ConnectionResetError):
-            # The agent left; closing the connection ends the reply of the model too.
+            # The agent disconnected; closing the connection also stops the reply of the model.
             return b""
         finally:
             connection.close()
@@ -135,7 +135,7 @@ def _pass_on(response: HTTPResponse, handler: BaseHTTPRequestHandler) -> bytes:
 
 
 def _last_object(reply: bytes, name: str) -> dict[str, int]:
-    """Return the last object of a name in a reply, which is JSON or a stream of it."""
+    """Return the last object with a name in a reply, which is JSON or a stream of it."""
     for line in reversed(reply.decode(errors="replace").splitlines()):
         try:
             value = json.loads(line.removeprefix("data: ")).get(name)

@@ -48,7 +48,7 @@ def render(rows: Sequence[Row]) -> str:
 
 
 def _check(label: str, rows: Sequence[Row]) -> None:
-    """Refuse to add up lines that were not obtained alike."""
+    """Refuse to add up lines that were obtained under different conditions."""
     tasks = [row["task"] for row in rows]
     if len(set(tasks)) < len(tasks):
         sys.exit(f"error: {label} has more than one line for a task")

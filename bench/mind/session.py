@@ -1,4 +1,4 @@
-"""Measure sessions with tools: requests, shared prefixes, bytes against a bare loop, what a follow-up knows."""
+"""Measure sessions with tools: requests, shared prefixes, bytes against a bare loop, knowledge of a follow-up."""
 
 import json
 import tempfile
@@ -34,7 +34,7 @@ def _command(line: str) -> Reply:
     return Calls(("run_command", {"command": line}))
 
 
-# Ten replies: a loop that works on its own needs ten requests for them.
+# Ten replies: a plain agent loop needs ten requests for them.
 SESSION = (
     Turn(
         words="What is in this folder, and how long are the notes?",
@@ -98,7 +98,7 @@ def long_session() -> list[BenchResult]:
 
 
 def follow_up() -> list[BenchResult]:
-    """Count how often a file must be read again for a follow-up, by a model that edits once it knows the text."""
+    """Count how often a file is read again for a follow-up by a model that edits once it knows the text."""
     with _workspace() as desk:
         read = Calls(("read_file", {"path": "config.ini"}))
         desk.play(Turn(words="Read the port in config.ini.", replies=(read, Text("The port is 8080."))))
@@ -119,7 +119,7 @@ class Desk:
         self._is_new = True
 
     def play(self, turn: Turn) -> None:
-        """Run a request; a planner that asks first gets a plan of one step, or the answer if there is no work."""
+        """Run a request; a planner gets a plan of one step, or the answer if there is no work."""
         left = deque(turn.replies)
 
         def respond(request: ReceivedRequest) -> Reply:
@@ -145,7 +145,7 @@ class Desk:
                 has_tried = True
                 edit = {"path": "config.ini", "old_text": "port = 8080", "new_text": "port = 9090"}
                 return Calls(("edit_file", edit))
-            # Unknown, or the edit was refused: a model would look at the file.
+            # Unknown, or the edit was refused: a model would read the file.
             reads, has_tried = reads + 1, False
             return Calls(("read_file", {"path": "config.ini"}))
 
@@ -179,7 +179,7 @@ def _count(what: str, limit: int, turn: Turn) -> BenchResult:
 
 
 def _bare_bytes(first: ReceivedRequest, requests: Sequence[ReceivedRequest]) -> int:
-    """Return what a bare loop sends for the same exchange, with the results that the tools returned."""
+    """Return the bytes that a bare loop sends for the same exchange, with the results of the tools."""
     results = deque(_results(requests))
     loop, number = BareLoop(first.body), 0
     for at, turn in enumerate(SESSION):

@@ -1,4 +1,4 @@
-"""What requests have in common: the prompt in a body, its shared prefix, and the bytes a bare loop would send."""
+"""Analysis of request bodies: the prompt, its shared prefix, and the bytes a bare loop would send."""
 
 import json
 from collections.abc import Sequence
@@ -19,13 +19,13 @@ def prompt_bytes(raw: bytes) -> bytes:
 
 
 def changed_shares(bodies: Sequence[bytes]) -> list[float]:
-    """Return for each request after the first which share of the previous prompt is not a prefix of its own."""
+    """Return for each request after the first the share of the previous prompt that is not a prefix of its own."""
     prompts = [prompt_bytes(raw) for raw in bodies]
     return [1 - _shared_prefix(earlier, later) / len(earlier) for earlier, later in pairwise(prompts)]
 
 
 class BareLoop:
-    """Counts what a chat loop would send that starts with the same first request and keeps everything after it."""
+    """Counts the bytes of a chat loop that starts with the same first request and keeps everything after it."""
 
     def __init__(self, first_body: dict[str, object]) -> None:
         messages = first_body["messages"]

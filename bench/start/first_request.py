@@ -1,4 +1,4 @@
-"""Measure a run with one request: time to the request, time to exit, CPU time, and what can delay the request."""
+"""Measure a run with one request: time to the request, time to exit, CPU time, and possible delays."""
 
 import json
 import tempfile
@@ -12,12 +12,12 @@ from tests.provider.threaded import ThreadedProvider
 
 ROUNDS = 30
 MANY_FILES = 50_000
-# The model thinks: what follows its reply is prepared meanwhile, as with every real one.
+# Delay of the model's reply: the program imports modules meanwhile, as with every real model.
 _THINKING = Pace(head_s=0.2)
 
 
 def first_request() -> list[BenchResult]:
-    """Measure a run with one request against bare scripts that send the same body: with httpx, and with nothing."""
+    """Measure a run with one request against bare scripts that send the same body: with httpx, and without it."""
     runs: dict[str, list[ProcessRun]] = {"agent": [], "httpx": [], "stdlib": []}
     with (
         tempfile.TemporaryDirectory() as name,
@@ -40,11 +40,11 @@ def first_request() -> list[BenchResult]:
     ends = {script: [run.after_last_byte for run in done[1:]] for script, done in runs.items()}
     start, cpu, end = "start → first request, `agent run`", "CPU time of a run with one request", "last byte → exit"
     return [
-        ratio(f"{start}, against bare Python + httpx", 0.9, times[0], times[1]),
-        ratio(f"{start}, against the bare standard library", 4.5, times[0], times[2]),
-        ratio(f"{cpu}, against bare Python + httpx", 1.2, used["agent"], used["httpx"]),
+        ratio(f"{start}, against bare Python + httpx", 0.85, times[0], times[1]),
+        ratio(f"{start}, against the bare standard library", 3.5, times[0], times[2]),
+        ratio(f"{cpu}, against bare Python + httpx", 0.95, used["agent"], used["httpx"]),
         ratio(f"{end}, against bare Python + httpx", 1.5, ends["agent"], ends["httpx"]),
-        ratio(f"{end}, against the bare standard library", 8.0, ends["agent"], ends["stdlib"]),
+        ratio(f"{end}, against the bare standard library", 1.8, ends["agent"], ends["stdlib"]),
     ]
 
 
@@ -67,7 +67,7 @@ def many_files() -> list[BenchResult]:
 
 
 def mcp_servers() -> list[BenchResult]:
-    """Measure what twenty configured MCP servers add to the first request: in time, and in bytes of its body."""
+    """Measure the overhead of twenty configured MCP servers for the first request: in time, and in bytes."""
     entry = {"command": "no-such-server", "args": ["--verbose"], "env": {"TOKEN": "${NONE}"}}
     servers = {"mcpServers": {f"server-{number}": entry for number in range(20)}}
     plain: list[ProcessRun] = []

@@ -8,22 +8,22 @@ from pathlib import Path
 
 from bench.measure import BenchResult, milliseconds, ratio, sample_interleaved
 from bench.program import AGENT, BARE_PROMPT, PYTHON, Home
-from bench.prompt import MODEL, READY, PtySession, open_session
 from bench.replies import offers_tools
+from bench.terminal.prompt import MODEL, READY, PtySession, open_session
 from tests.provider.replies import Pace, Reply
 from tests.provider.server import ReceivedRequest
 from tests.provider.threaded import ThreadedProvider
 
 ROUNDS = 10
-# Found neither in the question nor in anything else on the screen.
+# Occurs neither in the question nor elsewhere on the screen.
 FIRST_WORD = "Windmills"
 ANSWER = f"{FIRST_WORD} turn because the wind pushes their sails, which are set at an angle to it. " * 3
 QUESTION = "why do they turn"
-# Long enough that a word which waits for the whole answer cannot be taken for one that does not.
+# Long enough to distinguish a word that waits for the whole answer from one that does not.
 PAUSE_S = 0.05
 THINKING_S = 0.4
 TYPING_S = 1.5
-# The first part of a stream only names the role.
+# The first part of a stream only contains the role.
 _FIRST_CONTENT = 1
 
 
@@ -45,7 +45,7 @@ def first_word() -> list[BenchResult]:
 def _from_enter(home: Home, *words: str) -> float:
     with open_session(home, *words) as session:
         session.wait_for(READY)
-        # A user reads the greeting and types; what the program loads meanwhile, it has loaded.
+        # A user reads the greeting and types; meanwhile the program finishes its imports.
         time.sleep(TYPING_S)
         session.send_keys(QUESTION.encode())
         time.sleep(PAUSE_S)
@@ -88,6 +88,6 @@ def _shown_after(session: PtySession, provider: ThreadedProvider) -> float:
 
 
 def _answer(request: ReceivedRequest) -> Reply:
-    """Answer in fragments whose first is a whole word; a planner is answered in its own format."""
+    """Answer in fragments, the first a whole word; a planner is answered in its own format."""
     text = ANSWER if offers_tools(request) else json.dumps({"answer": ANSWER})
     return Reply(text=text, fragment_chars=len(FIRST_WORD) + 1, pace=Pace(head_s=THINKING_S, between_s=PAUSE_S))

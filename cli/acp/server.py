@@ -79,7 +79,7 @@ class EditorAgent:
         self._client: Client | None = None
 
     def on_connect(self, conn: Client) -> None:
-        """Take over the connection; called by the SDK."""
+        """Store the connection; called by the SDK."""
         self._client = conn
 
     async def initialize(
@@ -89,7 +89,7 @@ class EditorAgent:
         client_info: Implementation | None = None,
         **_: object,
     ) -> InitializeResponse:
-        """Say what this agent can do."""
+        """Return the capabilities of this agent."""
         return InitializeResponse(
             protocol_version=min(protocol_version, PROTOCOL_VERSION),
             agent_capabilities=AgentCapabilities(
@@ -144,7 +144,7 @@ class EditorAgent:
         return ListSessionsResponse(sessions=sessions, next_cursor=str(end) if end < len(rows) else None)
 
     async def set_session_mode(self, session_id: str, mode_id: str, **_: object) -> SetSessionModeResponse:
-        """Change when to ask for approval, from the next request on."""
+        """Change the approval mode, from the next request on."""
         if mode_id not in [mode.id for mode in MODES]:
             raise RequestError.invalid_params({"details": f"there is no mode {mode_id!r}"})
         self._session(session_id).windlass.configure(approval_mode=mode_id)
@@ -155,7 +155,7 @@ class EditorAgent:
         return await self._session(session_id).prompt(prompt)
 
     async def cancel(self, session_id: str, **_: object) -> None:
-        """Interrupt the running request; the answer to it says so."""
+        """Interrupt the running request; its response reports that."""
         self._session(session_id).windlass.interrupt()
 
     async def close(self) -> None:
@@ -204,14 +204,14 @@ class EditorAgent:
 
 
 def _conversation(folder: SessionFolder) -> list[Envelope]:
-    """Return the events of a session's conversation, without what was rewound."""
+    """Return the events of a session's conversation, without rewound runs."""
     kept = {run.run_id for run in active_runs(read_all_runs(folder).runs)}
     decoded = (line.envelope() for line in read_lines(folder.events) if line.run_id in kept)
     return [envelope for envelope in decoded if envelope]
 
 
 def _mcp_config(servers: Sequence[McpServer]) -> dict[str, object]:
-    """Return the servers that an editor names, as in an mcpServers file."""
+    """Return the servers of an editor in the format of an mcpServers file."""
     found: dict[str, object] = {}
     for server in servers:
         match server:
@@ -230,9 +230,9 @@ def serve_editor(settings: Mapping[str, object], profile: str | None) -> int:
     if not (_is_pipe(_STDIN) and _is_pipe(_STDOUT)):
         raise UsageError(NEEDS_EDITOR, EDITOR_HINT)
     environ = os_environ()
-    # Wrong settings are reported at once, not with the first request.
+    # Load the settings now, so that invalid ones are reported at once, not with the first request.
     load_settings(environ=environ, flags=settings, profile=profile)
-    # Only the protocol may be written to stdout: anything else that writes there goes to stderr.
+    # Only the protocol may be written to stdout: any other output goes to stderr.
     output = os.dup(_STDOUT)
     os.dup2(_STDERR, _STDOUT)
     config = WindlassConfig(settings=settings, profile=profile, answers=True, environ=environ)
@@ -240,7 +240,7 @@ def serve_editor(settings: Mapping[str, object], profile: str | None) -> int:
 
 
 def _is_pipe(descriptor: int) -> bool:
-    """Whether a descriptor is a pipe or a socket; an event loop can wait for no other kind of file."""
+    """Whether a descriptor is a pipe or a socket; an event loop cannot wait for other kinds of files."""
     try:
         mode = os.fstat(descriptor).st_mode
     except OSError:
@@ -249,7 +249,7 @@ def _is_pipe(descriptor: int) -> bool:
 
 
 async def _serve(agent: EditorAgent, output: int) -> int:
-    # The SDK answers what is not implemented here with "method not found".
+    # The SDK answers unimplemented methods with "method not found".
     connection = AgentSideConnection(cast("Agent", agent), *await _open_streams(output), listening=False)
     listening = asyncio.ensure_future(connection.listen())
     exit_code = exit_codes.OK
@@ -263,14 +263,14 @@ async def _serve(agent: EditorAgent, output: int) -> int:
         asyncio.get_running_loop().add_signal_handler(number, stop, code)
     await asyncio.wait([listening])
     await agent.close()
-    # An editor that has crashed takes nothing any more.
+    # A crashed editor no longer reads.
     with contextlib.suppress(ConnectionError):
         await connection.close()
     return exit_code
 
 
 async def _open_streams(output: int) -> tuple[asyncio.StreamWriter, asyncio.StreamReader]:
-    """Return streams around stdin and a copy of stdout."""
+    """Return streams for stdin and a copy of stdout."""
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=_LINE_LIMIT_BYTES)
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(_STDIN, "rb", buffering=0))

@@ -48,7 +48,7 @@ PERMISSIONS = (
     PermissionOption(option_id=REJECT, name="Reject", kind="reject_once"),
 )
 BUSY = "a prompt of this session is already running"
-# What the model reads if a question has no choices that an editor can offer.
+# Text for the model if a question has no options that an editor can offer.
 ANSWER_LATER = (
     "The user's editor cannot answer in the middle of a turn. The question has been shown: end the turn with it, and "
     "the user answers with the next message."
@@ -74,7 +74,7 @@ class EditorSession:
         self._is_busy = False
 
     async def prompt(self, blocks: Sequence[Block]) -> PromptResponse:
-        """Run a request and return why it stopped. Raises RequestError if there is no answer."""
+        """Run a request and return the stop reason. Raises RequestError if there is no answer."""
         if self._is_busy:
             raise RequestError.invalid_request({"details": BUSY})
         self._is_busy = True
@@ -83,7 +83,7 @@ class EditorSession:
         except AgentError as error:
             raise request_error(error.message, error.hint, error.exit_code) from error
         except ConnectionError:
-            # The editor is gone, and the run was interrupted.
+            # The editor disconnected, and the run was interrupted.
             return PromptResponse(stop_reason="cancelled")
         finally:
             self._is_busy = False
@@ -93,7 +93,7 @@ class EditorSession:
         return _response(self.windlass.outcome)
 
     async def close(self) -> None:
-        """Interrupt what is running and end background commands."""
+        """Interrupt the running request and stop background commands."""
         await self.windlass.close()
         if self._attachments:
             self._attachments.remove()
@@ -107,7 +107,7 @@ class EditorSession:
                 self._follow_dialogs(envelope, builder)
 
     def _follow_dialogs(self, envelope: Envelope, builder: UpdateBuilder) -> None:
-        """Open a dialog for what the user is asked, beside the run; close it if it was decided elsewhere."""
+        """Open a dialog for a question while the run continues; close it if it was decided elsewhere."""
         match envelope.event:
             case ApprovalRequested(decided=False) as asked:
                 call = builder.call_of(envelope.step_id or "", asked)
@@ -134,7 +134,7 @@ class EditorSession:
         )
 
     async def _ask(self, asked: QuestionAsked) -> None:
-        """Offer the choices of a question; without any, show it and have it answered with the next message."""
+        """Offer the options of a question; without any, show it and take the next message as the answer."""
         answer = ANSWER_LATER
         shown = update_tool_call(
             asked.question_id,
@@ -150,7 +150,7 @@ class EditorSession:
         await self.windlass.answer(AnswerQuestion(question_id=asked.question_id, answer=answer))
 
     async def _choose(self, call: ToolCallProgress, options: Sequence[PermissionOption]) -> str:
-        """Return the id of the option that the user chose; empty if the dialog was closed or cannot be shown."""
+        """Return the id of the chosen option; empty if the dialog was closed or cannot be shown."""
         about = ToolCallUpdate.model_validate(call.model_dump(exclude={"session_update"}, exclude_none=True))
         with contextlib.suppress(RequestError, ConnectionError):
             reply = await self._client.request_permission(session_id=self.id, tool_call=about, options=list(options))
@@ -179,7 +179,7 @@ class EditorSession:
         return Submit(prompt="".join(words), stdin="\n\n".join(context) or None, files=tuple(files))
 
     def _place(self, uri: str) -> str:
-        """Return a file's path, relative to the working folder if it is in there; any other address as it is."""
+        """Return a file's path, relative to the working folder if inside; any other URI unchanged."""
         parts = urlsplit(uri)
         if parts.scheme != "file":
             return uri
@@ -198,7 +198,7 @@ class EditorSession:
 
 
 def request_error(message: str, hint: str, exit_code: int) -> RequestError:
-    """Return an error as editors show it."""
+    """Return an error in the form that editors show."""
     code = _NO_KEY_CODE if exit_code == exit_codes.NO_KEY else _INTERNAL_CODE
     text = f"{message} ({hint})" if hint else message
     return RequestError(code, text, {"exit_code": exit_code})

@@ -82,8 +82,8 @@ _TODO_STATUSES: Mapping[str, PlanEntryStatus] = {
 class UpdateBuilder:
     """Builds the updates of one session, event by event; with `is_replay` from a log, where requests are shown too.
 
-    The text of the lead and of the final answer is the agent's message. Steps that work in parallel show their tool
-    calls and their place in the plan, not their words.
+    The text of the lead and of the final answer is the agent's message. Steps that run in parallel show their tool
+    calls and their plan entry, not their text.
     """
 
     def __init__(self, cwd: Path, *, is_replay: bool = False) -> None:
@@ -93,7 +93,7 @@ class UpdateBuilder:
         self._statuses: dict[str, StepStatus | None] = {}
         self._todo: tuple[TaskItem, ...] = ()
         self._calls: dict[str, tuple[str, ToolStarted]] = {}
-        # What the calls of this run show: their output, then their changes.
+        # Content of the calls of this run: their output, then their changes.
         self._outputs: dict[str, list[ToolCallContentVariant]] = {}
         self._diffs: dict[str, list[ToolCallContentVariant]] = {}
         self._streamed = ""
@@ -131,7 +131,7 @@ class UpdateBuilder:
                 pass
 
     def call_of(self, step_id: str, asked: ApprovalRequested) -> ToolCallProgress:
-        """Return the tool call that an approval is about, with what is to be approved."""
+        """Return the tool call of an approval, with the action to approve."""
         tool_id = self._call_id(step_id, asked) or asked.approval_id
         path = str(self._cwd / asked.command)
         shown = [*diff_content(asked.diff, path)] if asked.diff else []
@@ -148,7 +148,7 @@ class UpdateBuilder:
         )
 
     def _call_id(self, step_id: str, asked: ApprovalRequested) -> str:
-        """Return the id of the newest open call of the step that is about this command or file, or of this tool."""
+        """Return the id of the step's newest open call with this command or file, or of this tool."""
         calls = [call for step, call in reversed(self._calls.values()) if step == step_id]
         exact = [call for call in calls if asked.command in call.input.values()]
         same_tool = [call for call in calls if call.name == asked.tool]
@@ -177,7 +177,7 @@ class UpdateBuilder:
                 pass
 
     def _result(self, answer: str) -> Iterator[Update]:
-        """Show the answer, unless the last message was just that."""
+        """Show the answer, unless it equals the last message."""
         if answer.strip() and answer.strip() not in (self._last_message.strip(), self._streamed.strip()):
             yield update_agent_message_text(answer)
         self._streamed = self._last_message = ""
@@ -202,7 +202,7 @@ class UpdateBuilder:
         status = self._statuses[step.id]
         if status is None:
             return plan_entry(step.title, status="in_progress")
-        # The protocol knows no failed entries.
+        # The protocol has no failed entries.
         return plan_entry(step.title if is_success(status) else f"{step.title} ({status})", status="completed")
 
     def _started(self, step_id: str, event: ToolStarted) -> ToolCallStart:
@@ -236,7 +236,7 @@ class UpdateBuilder:
         self._calls.pop(event.tool_id, None)
         changes = self._diffs.get(event.tool_id, [])
         text = event.display or event.output
-        # A diff says more than "edited a.txt".
+        # A diff is more informative than "edited a.txt".
         is_only_diff = bool(changes) and _KINDS.get(event.name) in ("edit", "delete")
         output = self._outputs[event.tool_id] = [_text(text)] if text and not is_only_diff else []
         return update_tool_call(
@@ -248,7 +248,7 @@ class UpdateBuilder:
 
 
 def diff_content(diff: str, path: str) -> Iterator[ToolCallContentVariant]:
-    """Yield a unified diff as the protocol's diffs, one for each hunk: the lines before and after, with context."""
+    """Yield a unified diff as diffs of the protocol, one for each hunk: the lines before and after, with context."""
     before: list[str] = []
     after: list[str] = []
     is_new, has_hunk = diff.startswith("--- /dev/null"), False
@@ -264,7 +264,7 @@ def diff_content(diff: str, path: str) -> Iterator[ToolCallContentVariant]:
 def _add_line(line: str, before: list[str], after: list[str]) -> None:
     mark, text = line[:1], line[1:]
     if mark == "\\":
-        # "No newline at end of file" is about the line above.
+        # "No newline at end of file" refers to the line above.
         for side in (before, after):
             if side:
                 side[-1] = side[-1].removesuffix("\n")
@@ -285,7 +285,7 @@ def _shorten(text: str) -> str:
 
 
 def _as_json(arguments: Mapping[str, object]) -> object:
-    """Return arguments as plain JSON, whatever a model has put there."""
+    """Return arguments as plain JSON, even if the model's values are not."""
     return json.loads(json.dumps(dict(arguments), default=str))
 
 

@@ -25,16 +25,13 @@ def command(
 ) -> None:
     """Serve an editor over the Agent Client Protocol, on stdin and stdout. An editor starts this command."""
     given = dict(locals())
-    from cli.run.flag_checks import check_flags, check_network
+    from cli.run.flag_checks import prompt_settings
 
-    check_flags(given)
-    check_network(given, backend or "")
-    del given["profile"]
+    settings = prompt_settings(given)
     try:
         from cli.acp.server import serve_editor
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "acp":
             raise
         raise UsageError(MISSING, INSTALL) from error
-    settings = {name: value for name, value in given.items() if value is not None}
     raise typer.Exit(serve_editor(settings, profile))

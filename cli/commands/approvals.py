@@ -1,4 +1,4 @@
-"""`agent approvals`: what was asked for approval, and what was decided."""
+"""`agent approvals`: the log of requested approvals and decisions."""
 
 from collections.abc import Sequence
 from itertools import islice
@@ -53,7 +53,7 @@ def _table(records: Sequence[ApprovalRecord], width: int | None) -> list[str]:
     runs = [record.run_id for record in records]
     columns = [
         Column(
-            header="ASKED", cells=[format_time(record.asked_at) for record in records], tone="quiet", drop_priority=4
+            header="ASKED", cells=[format_time(record.asked_at) for record in records], tone="quiet", drop_priority=3
         ),
         Column(
             header="DECISION",
@@ -63,8 +63,8 @@ def _table(records: Sequence[ApprovalRecord], width: int | None) -> list[str]:
         Column(header="BY", cells=[_decided_by(record) for record in records], drop_priority=1),
         Column(header="RUN", cells=runs if width is None else short_ids(runs), tone="quiet", drop_priority=6),
         Column(header="STEP", cells=[record.step_id or "" for record in records], tone="accent", drop_priority=5),
-        Column(header="RULE", cells=[_rule(record) for record in records], min_width=10, drop_priority=3),
-        Column(header="WHAT", cells=[_subject(record) for record in records], min_width=16),
+        Column(header="RULE", cells=[_rule(record) for record in records], min_width=10, drop_priority=4),
+        Column(header="WHAT", cells=[_subject(record) for record in records], min_width=28),
     ]
     return render_table(columns, width, stdout_colors())
 
@@ -75,12 +75,12 @@ def _decided_by(record: ApprovalRecord) -> str:
 
 
 def _rule(record: ApprovalRecord) -> str:
-    """Return the rule that decided or was saved; a refusal names the one that would allow the action."""
+    """Return the rule that decided or was saved; for a refusal, the one that would allow the action."""
     return escape_hidden(record.rule) + (f" in {record.saved_in}" if record.saved_in else "")
 
 
 def _subject(record: ApprovalRecord) -> str:
-    # The calls of some tools, such as those of MCP servers, begin with their name.
+    # Calls of some tools, such as MCP tools, begin with their name.
     is_named = record.tool in (None, "run_command") or record.command.split(" ")[0] == record.tool
     tool = "" if is_named else f"{record.tool} "
     edited = f" → {escape_hidden(record.edited_command)}" if record.edited_command else ""

@@ -1,5 +1,6 @@
 """`agent check`: judge commands without running them."""
 
+import shlex
 import sys
 from collections.abc import Iterator
 from typing import Annotated
@@ -31,6 +32,7 @@ ChatType = Annotated[
     str | None,
     typer.Option("--chat-type", metavar="TYPE", help="private, or group for a shared machine, as in CI."),
 ]
+QUOTE_HINT = "quote it: agent check 'git push'"
 _DECISION_NAMES = {Decision.ALLOW: "allow", Decision.ASK: "ask", Decision.BLOCK: "block"}
 
 
@@ -53,6 +55,8 @@ def command(
     environ = os_environ()
     loaded = load_settings(environ=environ)
     chat_type = chat_type or ("group" if is_shared_place(loaded.settings.shared, environ) else "private")
+    if any(not line.strip() for line in commands or ()):
+        raise UsageError("the command is empty", QUOTE_HINT)
     for line in _lines(commands):
         verdict = judge_command(
             line, workspace=workspace, judge=judge, chat_type=chat_type, extra_dirs=tuple(add_dirs or ())
@@ -65,6 +69,11 @@ def command(
             write_line(_format_verdict(line, verdict))
             if treated.treatment != _DECISION_NAMES[verdict.decision]:
                 write_line(f"       a run would {treated.treatment} it: {_format_cause(treated, loaded)}")
+    if commands and len(commands) > 1 and not any(" " in line for line in commands):
+        print_stderr(
+            "hint: each argument was judged as a command of its own; "
+            f"quote one: agent check {shlex.quote(' '.join(commands))}"
+        )
 
 
 def _lines(commands: list[str] | None) -> Iterator[str]:
@@ -72,7 +81,7 @@ def _lines(commands: list[str] | None) -> Iterator[str]:
         yield from commands
         return
     if sys.stdin is None or (not commands and sys.stdin.isatty()):
-        raise UsageError("no command given", "quote it: agent check 'git push'")
+        raise UsageError("no command given", QUOTE_HINT)
     for raw in sys.stdin.buffer:
         line = raw.decode("utf-8", "surrogateescape").removesuffix("\n")
         if line.strip(" \t"):
@@ -105,7 +114,7 @@ def _format_verdict(line: str, verdict: Verdict) -> str:
 
 
 def _format_cause(treated: CommandTreatment, loaded: LoadedSettings) -> str:
-    """Return what decides in place of the verdict, and where it is set."""
+    """Return what overrides the verdict, and where it is set."""
     if not treated.rules:
         return f"approval_mode is {loaded.settings.approval_mode} ({loaded.origins['approval_mode']})"
     return ", ".join(

@@ -78,7 +78,7 @@ def _fields(row: SettingRow) -> dict[str, object]:
 
 
 def _table(rows: tuple[SettingRow, ...], width: int | None) -> list[str]:
-    """Return the list of settings; on a terminal what the user has set stands out."""
+    """Return the list of settings; on a terminal the user's settings are highlighted."""
     is_default = [row.origin.layer == "default" for row in rows]
     columns = [
         Column(header="SETTING", cells=[row.name for row in rows], tone="accent"),

@@ -36,7 +36,7 @@ NameOption = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnContainer:
-    """A container of this user, and the workspace it belongs to."""
+    """A container of this user, and its workspace."""
 
     id: str
     name: str

@@ -1,4 +1,4 @@
-"""`agent executor`: run the tasks that a manager sends."""
+"""`agent executor`: run tasks sent by a manager."""
 
 import asyncio
 import socket
@@ -21,7 +21,7 @@ CANNOT_LISTEN = "cannot listen on {host}:{port}: {problem}"
 READY = "The executor accepts tasks at {address}"
 TOKEN_NOTICE = "Its token is in {path}"
 TOKEN_VARIABLES = ("INTERNAL_API_TOKEN", "AGENT_INTERNAL_API_TOKEN")
-# Where a pool mounts things into a container.
+# Mount points of a pool in its containers.
 CONTAINER_FOLDER = Path("/run/windlass")
 CONTAINER_WORKSPACE = "/workspace"
 ENV_FILE_NAME = "environment"
@@ -37,7 +37,7 @@ WorkspaceOption = Annotated[
 ContainerOption = Annotated[
     bool, typer.Option("--in-container", help="Listen on all addresses, as a container of the pool does.")
 ]
-TasksOption = Annotated[int, typer.Option("--max-tasks", min=1, metavar="N", help="Most tasks at the same time.")]
+TasksOption = Annotated[int, typer.Option("--max-tasks", min=1, metavar="N", help="Maximum tasks at the same time.")]
 
 
 def command(
@@ -66,13 +66,13 @@ def command(
         workspace = workspace or Path(environ.get("WORKSPACE_PATH", CONTAINER_WORKSPACE))
     given = {"model": model or environ.get("DEFAULT_MODEL"), "approval_mode": approval_mode, "backend": backend}
     settings = {name: value for name, value in given.items() if value is not None}
-    # Wrong settings are reported at once, not with the first task.
+    # Load the settings now, so that invalid ones are reported at once, not with the first task.
     service = load_service_settings(load_settings(environ=environ, flags=settings), environ).settings
     token, token_file = _token(service, environ, is_created=not in_container)
     access = Access(token=token, listens_on=host)
     check_access(access, has_own_token=token_file is None)
     options = ExecutorOptions(
-        # Tasks have no use for the token that lets others start tasks.
+        # Tasks do not need the token that lets clients start tasks.
         environ={name: value for name, value in environ.items() if name not in TOKEN_VARIABLES},
         settings=settings,
         workspace=workspace,
@@ -87,7 +87,7 @@ def command(
 
 
 def _token(service: ServiceSettings, environ: dict[str, str], *, is_created: bool) -> tuple[str, Path | None]:
-    """Return the token of the settings, or one that is made for this user, with its file."""
+    """Return the token of the settings, or one created for this user, with its file."""
     from agent.config.token_file import load_or_create_token
 
     if service.has_own_token:

@@ -1,4 +1,4 @@
-"""`agent logs`: what runs have written to the log file."""
+"""`agent logs`: show the log of runs."""
 
 import json
 import time
@@ -15,6 +15,7 @@ from cli.pages.pages import stdout_colors
 from cli.run.stdout import sanitize_for_terminal
 from cli.screen.colors import Tone
 from tooling.contract.json_codec import JsonObject
+from tooling.files.open_regular import open_regular
 
 Level: TypeAlias = Literal["debug", "info", "warning", "error"]
 _DEFAULT_LIMIT = 100
@@ -60,7 +61,7 @@ def command(
 
 
 def _session_id(store: SessionStore, given: str | None) -> str | None:
-    """Return the full id of a session; one that was removed may still be in the log under its full id."""
+    """Return the full id of a session; a removed one may still be in the log under its full id."""
     if given is None:
         return None
     try:
@@ -70,14 +71,14 @@ def _session_id(store: SessionStore, given: str | None) -> str | None:
 
 
 def _new_lines(position: int) -> Iterator[JsonObject]:
-    """Yield the lines that are added from now on, also after the file was rotated."""
+    """Yield lines added from now on, also after the file was rotated."""
     path = log_path(data_dir(os_environ()))
     while True:
         size = path.stat().st_size if path.exists() else 0
         if size < position:
             position = 0
         if size > position:
-            with path.open("rb") as file:
+            with open_regular(path) as file:
                 file.seek(position)
                 data = file.read()
             complete = data[: data.rfind(b"\n") + 1]
@@ -94,5 +95,6 @@ def print_line(line: JsonObject, *, as_json: bool) -> None:
     level = str(line.get("level", ""))
     where = " ".join(str(line[name]) for name in ("session_id", "step_id") if line.get(name))
     head = f"{line.get('ts', '')} {level.upper():7} {where} {line.get('event', '')}"
-    text = sanitize_for_terminal(f"{head}: {line.get('message', '')}")
+    message = str(line.get("message") or "")
+    text = sanitize_for_terminal(f"{head}: {message}" if message else head)
     print(stdout_colors()(_TONES.get(level, "plain"), text), flush=True)

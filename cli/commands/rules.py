@@ -1,4 +1,4 @@
-"""`agent rules`: which commands run without asking and which never run."""
+"""`agent rules`: commands that run without asking, and commands that never run."""
 
 import json
 import shlex
@@ -112,6 +112,8 @@ def _rule(words: list[str], *, deny: bool, project: Path | None) -> CommandRule:
     if len(words) > 1 and (_BLANK.search(words[0]) or _OWN_OPTIONS & {*words}):
         raise UsageError("options of `agent rules` come before the words of the rule", OPTIONS_FIRST_HINT)
     text = words[0].strip() if len(words) == 1 else " ".join(map(quote_word, words))
+    if text.partition(" ")[0] in ("allow", "deny"):
+        raise UsageError("a rule begins with the name of a program", OPTIONS_FIRST_HINT)
     folder = str(project.expanduser().resolve()) if project else ""
     return CommandRule(effect="deny" if deny else "allow", words=text, folder=folder)
 

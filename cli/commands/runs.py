@@ -19,7 +19,7 @@ MORE_RUNS = "there are older runs; --all shows them"
 
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="Id of a run, a prefix of it, or last.")]
 
-EffectsRunArgument = Annotated[str, typer.Argument(metavar="[RUN]", help="Id of a run, a prefix of it, or last.")]
+LastRunArgument = Annotated[str, typer.Argument(metavar="[RUN]", help="Id of a run, a prefix of it, or last.")]
 
 
 @app.command("list")
@@ -37,7 +37,7 @@ def list_runs(
     from cli.pages.run_pages import runs_table
 
     store, count = _store(), max_rows(limit, show_all=show_all, as_json=as_json)
-    # One more than is shown, to see whether there are more.
+    # One more than is shown, to find out whether there are more.
     more = None if count is None else count + 1
     found = run_rows(store.find(session))[:more] if session else newest_runs(store, more)
     rows = found[:count]
@@ -50,7 +50,7 @@ def list_runs(
 
 
 @app.command("show")
-def show_run(run: RunArgument, *, as_json: JsonOption = False) -> None:
+def show_run(run: LastRunArgument = "last", *, as_json: JsonOption = False) -> None:
     """Show the plan, steps and answer of a run."""
     from agent.sessions.log.log_index import run_events
     from agent.sessions.views.listing import run_status
@@ -104,7 +104,7 @@ def show_evidence(
 
 
 @app.command("effects")
-def show_effects(run: EffectsRunArgument = "last", *, as_json: JsonOption = False) -> None:
+def show_effects(run: LastRunArgument = "last", *, as_json: JsonOption = False) -> None:
     """List what a run did outside its workspace.
 
     Requests, commands and connections, also of the runs that it resumed.
@@ -126,7 +126,7 @@ def bisect_run(
     run: RunArgument,
     *,
     check: Annotated[
-        str, typer.Option("--check", metavar="CMD", help="Shell command that ends with 0 if all is well.")
+        str, typer.Option("--check", metavar="CMD", help="Shell command that exits with 0 if all is well.")
     ],
     undo: Annotated[bool, typer.Option("--undo", help="Undo the step without asking.")] = False,
     backend: flag.Backend = None,
@@ -179,7 +179,7 @@ def replay_run(
         raise typer.Exit(report_error(error, output_format)) from error
     submit = recorded.submit
     replayed = {"prompt": submit.prompt, "plan_only": submit.plan_only, "replay": recorded.cassette}
-    # The commands of a replay run for real: not in the current folder unless that is asked for.
+    # The commands of a replay run for real: not in the current folder unless requested.
     replayed["scratch"] = cwd is None
     raise typer.Exit(run_task({**given, **replayed, "planning": recorded.planning}, submit))
 

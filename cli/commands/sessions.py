@@ -61,7 +61,7 @@ def list_sessions(*, limit: LimitOption = None, show_all: AllOption = False, as_
 
 
 def max_rows(limit: int | None, *, show_all: bool, as_json: bool) -> int | None:
-    """Return how many rows to list, None for all: what a program reads is cut only if it asks for that."""
+    """Return the number of rows to list, None for all: output for programs is limited only on request."""
     return None if show_all or (as_json and limit is None) else limit or _DEFAULT_LIMIT
 
 

@@ -101,7 +101,7 @@ def call(
 
 
 def _host_rules(name: str, arguments: Mapping[str, object]) -> list[str]:
-    """Return a rule for the host of a typed address: a user who types it need not be asked."""
+    """Return a rule for the host of a typed URL: a user who types it need not be asked."""
     from tooling.web.addresses.url_check import AddressRefused, parse_url, with_scheme
 
     url = arguments.get("url")

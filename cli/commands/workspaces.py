@@ -130,7 +130,7 @@ def collect_garbage(*, dry_run: DryRunOption = False) -> None:
 async def _collect(workspaces: "Workspaces", *, is_dry_run: bool) -> "tuple[list[CleanupStep], list[str]]":
     from agent.service.containers.open_pool import remove_stale_containers
 
-    # Containers first: a workspace is free when its container is gone.
+    # Containers first: a workspace is free once its container is removed.
     containers = await remove_stale_containers(workspaces.store, os_environ(), is_dry_run=is_dry_run)
     cleaner, policy = workspaces.cleaner, workspaces.policy
     return await (cleaner.plan(policy) if is_dry_run else cleaner.run(policy)), containers

@@ -1,4 +1,4 @@
-"""`agent worktrees`: look at, merge and discard what runs with `--worktree` did."""
+"""`agent worktrees`: inspect, merge and discard the worktrees of runs with `--worktree`."""
 
 import sys
 from typing import Annotated
@@ -51,7 +51,10 @@ def show_diff(name: NameArgument) -> None:
     worktrees = _worktrees()
     worktree = worktrees.find(name)
     worktrees.commit(worktree, name)
-    print_text(worktrees.diff(worktree))
+    diff = worktrees.diff(worktree)
+    print_text(diff)
+    if not diff:
+        print_notice("no changes")
 
 
 @app.command("merge")

@@ -1,4 +1,4 @@
-"""Finds the candidate values of a parameter: which module provides them, and what the shell completes itself."""
+"""Finds the candidate values of a parameter: the module that provides them, or a completion by the shell."""
 
 import importlib
 from collections.abc import Callable, Iterable, Mapping

@@ -99,7 +99,7 @@ def bash_lines(items: Sequence[CompletionItem], *, typed: str, current: str, key
     """Return the candidates that replace `current`, the part of the typed word after its last `=` or `:`.
 
     bash only lists several candidates and inserts their common prefix, so they can carry descriptions. A single one
-    is inserted as it is.
+    is inserted unchanged.
     """
     prefix = typed.removesuffix(current) if current and typed.endswith(current) else typed if not current else ""
     words = [shlex.quote(item.word.removeprefix(prefix)) for item in items]

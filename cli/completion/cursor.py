@@ -111,4 +111,5 @@ def locate_cursor(tree: CommandNode, words: Sequence[str], word: str) -> Cursor:
 
 def _without_prompt(words: Sequence[str]) -> list[str]:
     index = next(number for number, word in enumerate(words) if word in _PROMPT)
-    return [*words[:index], *words[index + 2 :]]
+    has_prompt = not any(word.startswith("-") for word in words[index + 1 : index + 2])
+    return [*words[:index], *words[index + 1 + has_prompt :]]

@@ -64,7 +64,7 @@ class Reply(BaseModel):
 
 
 def serve_mcp(options: ServeOptions) -> int:
-    """Serve until stdin ends or a signal comes; return the exit code."""
+    """Serve until stdin ends or a signal arrives; return the exit code."""
     environ = os_environ()
     loaded = load_settings(environ=environ, flags=options.flags, profile=options.profile)
     root = (options.cwd or current_folder()).expanduser().resolve()
@@ -123,7 +123,7 @@ def _call(work: Callable[[], T]) -> T:
 
 
 async def _follow(run: ServedRun, context: Context, wait_s: float | None) -> dict[str, Any]:
-    """Wait for the run, report progress, and let a client that can do so ask its user."""
+    """Wait for the run, report progress, and let a capable client ask its user."""
     lines: asyncio.Queue[str] = asyncio.Queue()
     run.on_progress = lines.put_nowait
     reporting = asyncio.ensure_future(_report(run, lines, context))
@@ -152,7 +152,7 @@ def _can_ask(context: Context) -> bool:
 
 
 async def _ask_user(run: ServedRun, question: OpenQuestion, context: Context) -> bool:
-    """Ask through the client; False if it cannot, and then the other agent answers with the tool."""
+    """Ask through the client; False if it cannot, in which case the other agent answers with the tool."""
     options = f" ({' / '.join(question.options)})" if question.options else ""
     try:
         reply = await context.elicit(f"{question.text}{options}", Reply)
@@ -191,7 +191,7 @@ async def _serve_http(server: "MCPServer[None]", runs: ServedRuns, port: int, to
 
 
 def _with_token(app: _Asgi, token: str) -> _Asgi:
-    """Refuse requests without the token: every program on this machine can reach the port."""
+    """Refuse requests without the token, because every program on this machine can reach the port."""
     expected = f"Bearer {token}".encode()
 
     async def guarded(scope: _Scope, receive: _Receive, send: _Send) -> None:

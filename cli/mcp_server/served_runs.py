@@ -1,4 +1,4 @@
-"""The runs of an MCP server: started by one call, watched, answered and waited for by others."""
+"""The runs of an MCP server: started by one call; watched, answered and awaited by others."""
 
 import asyncio
 import contextlib
@@ -35,7 +35,7 @@ _CLOSING = "the MCP server was stopped"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenQuestion:
-    """Something that a run waits for: an approval or an answer."""
+    """An approval or a question that a run waits for."""
 
     id: str
     is_approval: bool
@@ -49,7 +49,7 @@ class OpenQuestion:
 
 
 class ServedRun:
-    """One run; `changed` is set whenever it asks something or ends."""
+    """One run; `changed` is set whenever it asks a question or ends."""
 
     def __init__(self, app: App, submit: Submit) -> None:
         self._app = app
@@ -105,7 +105,7 @@ class ServedRun:
             raise InputError(f"{question_id} is not waiting for an answer", "status lists what is")
         if question.is_approval:
             decision, _, remark = answer.strip().partition(" ")
-            # Only once: a program must not leave rules behind for the runs of the user.
+            # Only once: a program must not leave rules for the user's runs.
             is_allowed = decision.lower() in (ALLOW, "yes")
             self._app.send(
                 ResolveApproval(approval_id=question_id, decision="allow" if is_allowed else "deny", remark=remark)
@@ -115,7 +115,7 @@ class ServedRun:
         self.open.pop(question_id, None)
 
     async def wait(self, wait_s: float | None) -> None:
-        """Return when the run has ended, asks something, or the time is over."""
+        """Wait until the run has ended or asks something, or until the timeout."""
         while self.outcome is None and not self.open:
             self.changed.clear()
             try:
@@ -125,7 +125,7 @@ class ServedRun:
                 return
 
     async def close(self) -> None:
-        """End the run."""
+        """Stop the run."""
         self._app.interrupt(exit_codes.TERMINATED, _CLOSING)
         with contextlib.suppress(asyncio.CancelledError):
             await self._task
@@ -156,7 +156,7 @@ class ServedRun:
 
 
 class ServedRuns:
-    """All runs of the server; the oldest finished ones are forgotten."""
+    """All runs of the server; the oldest finished ones are dropped."""
 
     def __init__(self, loaded: LoadedSettings, environ: Mapping[str, str], data_dir: Path, root: Path) -> None:
         self._loaded = loaded
@@ -186,7 +186,7 @@ class ServedRuns:
         return self._runs[run_id]
 
     async def close(self) -> None:
-        """End all runs."""
+        """Stop all runs."""
         await asyncio.gather(*(run.close() for run in self._runs.values() if run.outcome is None))
 
     def _folder(self, name: str) -> Path:

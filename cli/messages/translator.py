@@ -1,4 +1,4 @@
-"""Finds the translation of a message that was already put together."""
+"""Finds the translation of a message whose variable parts are already filled in."""
 
 import re
 from collections.abc import Mapping
@@ -6,19 +6,24 @@ from collections.abc import Mapping
 from tooling.contract.lazy_pattern import lazy_pattern
 
 _PLACEHOLDER = lazy_pattern(r"\{(\w+)\}")
-# `error: …`, `hint: …` and the indentation of a list are added after a message was made.
+# `error: …`, `hint: …` and the indentation of a list are added after a message was built.
 _PREFIX = lazy_pattern(r"(\s*)(?:(error|hint|warning|note)(: ))?(.*)", re.DOTALL)
 # A value may be a message itself, such as the reason of an error.
 _MAX_DEPTH = 3
 
 
 class Translator:
-    """Replaces the messages of a catalogue by their translations."""
+    """Replaces the messages of a catalogue by their translations.
 
-    def __init__(self, catalog: Mapping[str, str]) -> None:
+    `page` has the texts of the page of `agent serve`, some of them single words, which could also be values in
+    messages; so nothing else is translated by them.
+    """
+
+    def __init__(self, catalog: Mapping[str, str], page: Mapping[str, str] | None = None) -> None:
+        self._page = page or {}
         self._exact = {english: text for english, text in catalog.items() if not _PLACEHOLDER.search(english)}
         patterned = (english for english in catalog if english not in self._exact)
-        # The template with the most text of its own is the most specific one.
+        # The template with the most literal text is the most specific one.
         by_weight = sorted(patterned, key=lambda english: len(_PLACEHOLDER.sub("", english)), reverse=True)
         self._patterns = [(_compile(english), catalog[english]) for english in by_weight]
 
@@ -27,6 +32,10 @@ class Translator:
         if (whole := self._find(text, 0)) is not None:
             return whole
         return "\n".join(self._translate_line(line) for line in text.split("\n"))
+
+    def translate_page(self, text: str) -> str:
+        """Return a text of the page, with variable parts in braces, or a message shown on the page."""
+        return self._page.get(text) or self.translate(text)
 
     def _translate_line(self, line: str) -> str:
         found = _PREFIX.fullmatch(line)

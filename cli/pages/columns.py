@@ -9,7 +9,7 @@ from cli.screen.colors import Paint, Tone, clip, paint_parts, to_single_line, wr
 from tooling.contract.fast_dataclass import dataclass
 
 _GAP = "  "
-# In a narrower column text is hard to read, so it goes on its own lines.
+# In a narrower column text is hard to read, so it is put on separate lines.
 _MIN_TEXT_WIDTH = 20
 
 

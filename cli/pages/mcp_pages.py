@@ -1,4 +1,4 @@
-"""Testing MCP servers and taking over those of other programs: the work and output behind `agent mcp`."""
+"""Testing and importing MCP servers: the work and output behind `agent mcp`."""
 
 import asyncio
 import json
@@ -30,7 +30,7 @@ LOG_IN = "log in to continue:"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerReport:
-    """What one server offers, or why it failed."""
+    """The listing of one server, or the reason of its failure."""
 
     server: McpServer
     listing: ServerListing | None
@@ -51,15 +51,15 @@ class ServerReport:
 
 
 class TerminalLogin:
-    """Shows the address of a login on stderr; the user opens it."""
+    """Shows the URL of a login on stderr; the user opens it."""
 
     async def show(self, url: str) -> None:
-        """Print the address."""
+        """Print the URL."""
         print_stderr(f"{LOG_IN} {sanitize(url)}")
 
 
 def test_servers(servers: Sequence[McpServer], cwd: Path | None) -> list[ServerReport]:
-    """Start each server as a run would, and ask what it offers. Raises ConfigError without the extra."""
+    """Start each server as a run would, and request its listing. Raises ConfigError without the extra."""
     try:
         load_client()
     except ToolError as error:
@@ -90,7 +90,7 @@ async def _test(connection: ServerConnection, env: ToolEnvironment) -> ServerRep
 
 
 def print_reports(reports: Sequence[ServerReport]) -> None:
-    """Print what each server offers; failures go to stderr."""
+    """Print the listing of each server; failures go to stderr."""
     for report in reports:
         if report.listing is None:
             print_stderr(f"{report.server.name}: {sanitize(report.problem)}")
@@ -115,7 +115,7 @@ def _first_line(text: str) -> str:
 
 
 def import_lines(found: Sequence[FoundServer], wanted: Sequence[FoundServer], target: Path) -> list[str]:
-    """Return what would be written, and what not and why."""
+    """Return what would be written, what would not, and why."""
     lines = []
     for one in found:
         is_new = one in wanted

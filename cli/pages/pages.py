@@ -19,14 +19,35 @@ if TYPE_CHECKING:
 _GENERATED_ID = lazy_pattern(r"(?:(?:run|undo)-\d{14}|\d{8}-\d{6})-([0-9a-f]{6})")
 _MIN_WIDTH = 40
 _AGES = ((60, "m"), (24, "h"), (7, "d"), (52, "w"))
-# A page begins with a title and its fields; then come labels with a text, or with indented lines below.
+# A page starts with a title and its fields; labels with a text, or with indented lines below, follow.
 _TITLE = ""
 _LABEL = lazy_pattern(
     r"(?P<label>request|plan|plan \d+, .*|warning|error|denied|changed|answer|task|ran|checked|called|ended|check)"
     r":(?P<rest>.*)"
 )
-_FIELD = lazy_pattern(r"(?P<name>  [a-z]+)(?P<rest> .*)")
+_FIELD = lazy_pattern(r"(?P<name>  (?:[a-z]+(?: [a-z]+)*:|[a-z]+(?=  )|(?:session|verified)(?= )))(?P<rest>.*)")
 _STEP = lazy_pattern(r"(?P<name>  \S+ +)(?P<status>[a-z_]+)(?P<rest>.*)")
+_STATUS = lazy_pattern(
+    r"(?:ok|success|partial|error|timeout|blocked|skipped|cancelled|needs_input|running|unfinished|interrupted"
+    r"|unreadable|empty)(?![a-z])"
+)
+_STATUS_WORDS = {
+    "error_task": "failed",
+    "error_auth": "no key",
+    "error_input": "bad input",
+    "error_sandbox": "no sandbox",
+    "error_config": "bad settings",
+    "error_limit": "limit reached",
+    "error_tool": "tools failed",
+    "error_untrusted": "not trusted",
+    "error_budget": "out of budget",
+    "error_approval": "not allowed",
+    "error_unverified": "not verified",
+    "error_provider": "provider failed",
+    "error_busy": "busy",
+    "error_timeout": "timed out",
+    "error_interrupted": "stopped",
+}
 _PROBLEM_TONES: "dict[str, Tone]" = {"error": "bad", "denied": "bad", "warning": "warn"}
 _DIFF_TONES: "dict[str, Tone]" = {"+": "good", "-": "bad", "@": "quiet"}
 NO_CONFIRMATION = "cannot ask for confirmation without a terminal"
@@ -66,23 +87,39 @@ def print_page(lines: Iterable[str], *, is_wrapped: bool = True) -> None:
 
 
 def color_page(lines: Iterable[str], paint: "Paint") -> Iterator[str]:
-    """Color the lines of a page: its title, labels, statuses of steps, problems and diffs."""
+    """Color the lines of a page: its titles, fields, labels, statuses of steps, problems and diffs."""
     label = _TITLE
     for line in lines:
         if match := _LABEL.match(line):
             label = match["label"]
             yield _color_labeled(label, match["rest"], paint)
-        elif match := _FIELD.match(line) if label == _TITLE else _STEP.match(line) if label == "plan" else None:
-            status = match["status"] if label == "plan" else ""
-            tone = status_tone(status) if status else "plain"
-            yield paint("accent" if status else "quiet", match["name"]) + paint(tone, status) + match["rest"]
+        elif label == _TITLE:
+            yield _color_head(line, paint)
+        elif label == "plan" and (match := _STEP.match(line)):
+            status = paint(status_tone(match["status"]), match["status"])
+            yield paint("accent", match["name"]) + status + match["rest"]
+        elif label == "plan":
+            yield paint("quiet", line)
         elif label == "changed" and line[2:3] in _DIFF_TONES:
             yield paint(_DIFF_TONES[line[2]], line)
-        elif label == _TITLE and line[:1].strip():
-            name, _, status = line.partition("  ")
-            yield paint("accent", name) + (f"  {paint(status_tone(status), status)}" if status else "")
         else:
             yield line
+
+
+def _color_head(line: str, paint: "Paint") -> str:
+    """Color a title, whose parts are two spaces apart, or a field below it."""
+    if match := _FIELD.match(line):
+        return paint("quiet", match["name"]) + match["rest"]
+    if line.startswith("  "):
+        return f"  {_color_status(line[2:], paint)}"
+    name, *parts = line.split("  ")
+    if name[:1].isalnum() and not _STATUS.match(name):
+        return "  ".join((paint("accent", name), *(_color_status(part, paint) for part in parts)))
+    return _color_status(line, paint)
+
+
+def _color_status(text: str, paint: "Paint") -> str:
+    return paint(status_tone(text), text) if _STATUS.match(text) else text
 
 
 def _color_labeled(label: str, rest: str, paint: "Paint") -> str:
@@ -142,6 +179,11 @@ def status_tone(status: str) -> "Tone":
         "empty": "quiet",
     }
     return tones.get(status.partition(",")[0].partition(" ")[0], "warn")
+
+
+def status_word(status: str) -> str:
+    """Return the status of a run or a session as a word for the terminal."""
+    return _STATUS_WORDS.get(status, status)
 
 
 def one_line(text: str, max_chars: int) -> str:

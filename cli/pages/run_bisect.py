@@ -1,4 +1,4 @@
-"""`agent runs bisect`: try a check at the points of a run, show the step that broke it, and undo that step."""
+"""`agent runs bisect`: run a check at the points of a run, show the step that broke it, and undo that step."""
 
 import sys
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from agent.sessions.store import SessionLock
 from agent.sessions.views.evidence import Evidence, collect_evidence
 from agent.sessions.views.listing import RunRef
 from agent.vocabulary import exit_codes
-from cli.pages.pages import indent_lines, one_line, print_json, print_lines, print_notice, stdout_colors
+from cli.pages.pages import indent_lines, one_line, print_json, print_lines, print_notice, print_table, stdout_colors
 from cli.pages.run_pages import render_evidence
 from cli.run.standalone_call import CallOptions, run_standalone
 from cli.screen.diff import color_diff
@@ -43,7 +43,7 @@ _OUTPUT_LINES = 15
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BisectOptions:
-    """What the user chose: the check, the output, and whether the step is undone without asking."""
+    """Options of a bisection: the check, the output format, and whether to undo the step without asking."""
 
     check: str
     call: CallOptions
@@ -57,12 +57,12 @@ def run_bisect(ref: RunRef, options: BisectOptions) -> int:
     record_lost_changes(ref.folder, redactor)
     history = RunHistory(ref.folder, ref.run_id)
     for text in history.skipped:
-        print_notice(f"not part of the points: {sanitize(text)}")
+        print_notice(f"not covered by the bisection: {sanitize(text)}")
     with TempDir() as scratch:
         outcome = _search(history, scratch, options)
     found = _Found(ref=ref, history=history, redactor=redactor)
     if not options.as_json:
-        print_lines(found.lines(outcome))
+        print_table(found.lines(outcome))
     undone = found.undo(outcome.culprit) if outcome.culprit and _wants_undo(options) else None
     if options.as_json:
         print_json(found.document(outcome, undone))
@@ -91,7 +91,7 @@ def _report(trial: Trial, options: BisectOptions) -> None:
 
 
 def _wants_undo(options: BisectOptions) -> bool:
-    """Return whether the step is to be undone: by the flag, or by the user's answer."""
+    """Return whether to undo the step: by the flag, or by the user's answer."""
     if options.is_undone or options.as_json or not sys.stdin.isatty():
         return options.is_undone
     return typer.confirm("undo these changes?", err=True)
@@ -99,7 +99,7 @@ def _wants_undo(options: BisectOptions) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
-    """The run that was searched, to show and undo what was found in it."""
+    """The run that was searched, to show and undo the result."""
 
     ref: RunRef
     history: RunHistory
@@ -115,16 +115,16 @@ class _Found:
         culprit = outcome.culprit
         if culprit is None:
             yield ENDINGS[outcome.verdict]
-            yield from _output_lines(outcome.trials[-1])
+            yield from map(_shown, _output_lines(outcome.trials[-1]))
             return
-        yield FIRST_FAILURE.format(name=one_line(culprit.name, 400))
+        yield _shown(FIRST_FAILURE.format(name=one_line(culprit.name, 400)))
         if culprit.others:
-            yield SIDE_BY_SIDE.format(steps=", ".join(culprit.others))
+            yield _shown(SIDE_BY_SIDE.format(steps=", ".join(culprit.others)))
         number = self.history.points.index(culprit) + 1
-        yield from _output_lines(next(trial for trial in outcome.trials if trial.number == number))
+        yield from map(_shown, _output_lines(next(trial for trial in outcome.trials if trial.number == number)))
         for diff in self.diffs(culprit):
             yield from ("", *color_diff(sanitize(diff).rstrip("\n"), stdout_colors()).split("\n"))
-        yield from ("", *render_evidence(self.evidence(culprit)))
+        yield from ("", *map(_shown, render_evidence(self.evidence(culprit))))
 
     def evidence(self, culprit: Point) -> Evidence:
         """Return the evidence for a step, for the lead only that of one call; its changes are shown as one diff."""
@@ -136,7 +136,7 @@ class _Found:
         )
 
     def undo(self, culprit: Point) -> UndoResult:
-        """Undo what was changed between the last good point and the first bad one."""
+        """Undo the changes between the last good point and the first bad one."""
         lock = SessionLock(self.ref.folder)
         try:
             folder, cwd = self.ref.folder, self.history.root
@@ -169,6 +169,11 @@ class _Found:
         }
 
 
+def _shown(text: str) -> str:
+    """Return foreign text without control characters on a terminal, unchanged in a pipe."""
+    return sanitize(text) if sys.stdout.isatty() else text
+
+
 def _output_lines(trial: Trial) -> list[str]:
-    """Return the end of a check's output, which has its error."""
+    """Return the end of a check's output, which contains its error."""
     return indent_lines("\n".join(trial.output.splitlines()[-_OUTPUT_LINES:]))

@@ -8,7 +8,7 @@ from agent.sessions.views.listing import RunRow
 from agent.sessions.views.run_summary import CallView, RunView, StepView
 from agent.vocabulary.effects import EffectRecord
 from cli.pages.columns import Column, render_table
-from cli.pages.pages import format_age, format_time, indent_lines, one_line, short_ids, status_tone
+from cli.pages.pages import format_age, format_time, indent_lines, one_line, short_ids, status_tone, status_word
 from cli.pages.session_pages import cost_or_dash
 from cli.screen.colors import Paint, Tone
 from cli.screen.format import COMMAND_TOOLS, WILL_RUN, format_cost, format_count, format_duration, runnable_lines
@@ -35,7 +35,7 @@ def runs_table(rows: Sequence[RunRow], width: int | None, paint: Paint | None = 
         Column(header="AGE", cells=[format_age(row.started_at) for row in rows], tone="quiet", drop_priority=2),
         Column(
             header="STATUS",
-            cells=[row.status for row in rows],
+            cells=[row.status if width is None else status_word(row.status) for row in rows],
             tones=[status_tone(row.status) for row in rows],
             drop_priority=1,
         ),
@@ -48,7 +48,7 @@ def runs_table(rows: Sequence[RunRow], width: int | None, paint: Paint | None = 
 
 
 def effects_table(effects: Sequence[EffectRecord], width: int | None, paint: Paint | None = None) -> list[str]:
-    """Return the list of effects outside the workspace, in the order in which they began."""
+    """Return the list of effects outside the workspace, in the order of their start."""
     statuses = [_effect_status(effect) for effect in effects]
     columns = [
         Column(header="TIME", cells=[format_time(effect.started_at) for effect in effects], drop_priority=3),

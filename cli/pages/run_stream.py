@@ -1,4 +1,4 @@
-"""Prints the events of a run, and follows a run that is still going."""
+"""Prints the events of a run, and follows a run in progress."""
 
 import os
 import time
@@ -48,7 +48,7 @@ def _follow(run: RunRef) -> Iterator[LogLine]:
                     has_started = True
                     yield line
                 elif has_started:
-                    # A session has one run at a time: a line of another run means that this one is over.
+                    # A session has one run at a time: a line of another run means that this one has ended.
                     return
                 if has_started and line.type == RunCompleted.type:
                     return

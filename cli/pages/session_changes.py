@@ -43,7 +43,7 @@ def print_diff(folder: SessionFolder, *, run: str | None, step: str | None, by_s
             print_styled(color_diff(sanitize(text), paint))
         else:
             print_text(text)
-    count = _file_count(len(group_by_file(changes) if by_step else files))
+    count = _counts(group_by_file(changes) if by_step else files)
     for text in collect_skipped(read_events(folder.events), run=run, step=step):
         print_notice(f"not shown: {sanitize(text)}")
     print_notice(count if changes and (files or by_step) else "no changes")
@@ -93,8 +93,10 @@ def _confirm(files: list[ChangedFile]) -> bool:
         raise UsageError(NO_CONFIRMATION, "--yes restores without asking")
     for file in files:
         typer.echo(f"  {one_line(str(file.path), 1000)}", err=True)
-    return typer.confirm(f"restore {_file_count(len(files))}?", err=True)
+    return typer.confirm(f"restore {_counts(files)}?", err=True)
 
 
-def _file_count(count: int) -> str:
-    return "1 file" if count == 1 else f"{count} files"
+def _counts(changed: list[ChangedFile]) -> str:
+    folders = sum(file.kind_before == file.kind_after == "folder" for file in changed)
+    counts = (("file", len(changed) - folders), ("folder", folders))
+    return " and ".join(f"{count} {noun}{'s' * (count != 1)}" for noun, count in counts if count)

@@ -11,7 +11,7 @@ from agent.sessions.views.listing import SessionRow
 from agent.sessions.views.session_search import SessionHit
 from agent.sessions.views.session_summary import RunRecord, SessionRecord
 from cli.pages.columns import Column, render_table
-from cli.pages.pages import format_age, format_time, one_line, short_ids, status_tone
+from cli.pages.pages import format_age, format_time, one_line, short_ids, status_tone, status_word
 from cli.screen.colors import Paint, clip_line
 from cli.screen.format import format_cost, format_duration, shorten_path
 
@@ -27,7 +27,7 @@ def sessions_table(rows: Sequence[SessionRow], width: int | None, paint: Paint |
         Column(header="RUNS", cells=[str(row.runs) for row in rows], drop_priority=4),
         Column(
             header="STATUS",
-            cells=[row.status for row in rows],
+            cells=[row.status if width is None else status_word(row.status) for row in rows],
             tones=[status_tone(row.status) for row in rows],
             drop_priority=1,
         ),

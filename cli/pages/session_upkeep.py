@@ -141,7 +141,7 @@ def export(session: SessionFolder, *, export_format: ExportFormat | None, output
     if output is None:
         print_text(text)
         return
-    # A script that names a file means it; a user may have forgotten that it exists.
+    # A script means to overwrite the file it names; a user may have forgotten that it exists.
     needs_confirmation = output.exists() and sys.stdin.isatty()
     if needs_confirmation and not typer.confirm(f"{output} already exists; replace it?", err=True):
         raise typer.Exit(exit_codes.FAILED)

@@ -2,12 +2,17 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
-from agent.service.task import PendingQuestion, QueueStats, Schedule, Task, TaskState
+from agent.service.task import PendingQuestion, QueueStats, Schedule, Task, TaskRequest, TaskState
 from cli.pages.columns import Column, render_table
 from cli.pages.pages import indent_lines, one_line
 from cli.screen.colors import Paint, Tone
 from cli.screen.sanitize import sanitize
+from tooling.approvals.manifest import Manifest
+
+if TYPE_CHECKING:
+    from agent.service.containers.pool import ContainerRow
 
 _PROMPT_CHARS = 60
 _TONES: dict[TaskState, Tone] = {
@@ -20,7 +25,7 @@ _TONES: dict[TaskState, Tone] = {
 
 
 def format_utc(time: datetime | None) -> str:
-    """Return a time in UTC, and in the zone of this machine if that is another one."""
+    """Return a time in UTC, and in this machine's zone if that is another one."""
     if time is None:
         return ""
     utc, local = time.astimezone(UTC), time.astimezone()
@@ -67,13 +72,17 @@ def task_page(task: Task, questions: Iterable[PendingQuestion] = ()) -> list[str
         ("started", format_utc(task.started_at)),
         ("ended", format_utc(task.ended_at)),
         ("attempt", str(task.attempt) if task.attempt else ""),
+        ("granted", _granted(request)),
+        ("progress", f"{task.progress} % {sanitize(task.current_step)}".strip() if _has_progress(task) else ""),
         ("worker", task.worker),
         ("executor", task.executor_url if task.worker else ""),
+        ("model", sanitize(request.config.model or "")),
         ("run", outcome.run_id if outcome else ""),
+        ("exit", f"code {outcome.exit_code}" if outcome and outcome.exit_code else ""),
         ("cost", f"${outcome.cost_usd:.4f}" if outcome and outcome.cost_usd else ""),
         ("trace", request.trace_id),
     )
-    lines = [f"{task.task_id}  {_state(task)}", *(f"  {name:9}{value}" for name, value in fields if value)]
+    lines = [f"{task.task_id}  {_state(task)}", *(f"  {name:10}{value}" for name, value in fields if value)]
     lines += ["request:", *indent_lines(request.prompt)]
     if task.error:
         lines += [f"error: {sanitize(task.error)}"]
@@ -82,6 +91,33 @@ def task_page(task: Task, questions: Iterable[PendingQuestion] = ()) -> list[str
     if outcome and outcome.answer:
         lines += ["answer:", *indent_lines(outcome.answer)]
     return lines
+
+
+def grant_facts(grants: Manifest) -> list[tuple[str, Sequence[str]]]:
+    """Return what a manifest allows, in words."""
+    limit = (f"${grants.max_usd:.4f}",) if grants.max_usd else ()
+    facts: tuple[tuple[str, Sequence[str]], ...] = (
+        ("run", grants.programs),
+        ("write", grants.writes),
+        ("delete", grants.deletes),
+        ("reach", grants.hosts),
+        ("use", grants.tools),
+        ("read", grants.secrets),
+        ("spend up to", limit),
+    )
+    return [(what, names) for what, names in facts if names]
+
+
+def _granted(request: TaskRequest) -> str:
+    """Return what a rehearsed task may do without asking; it is asked nothing else."""
+    if not request.is_unattended:
+        return ""
+    facts = grant_facts(request.grants) if request.grants else []
+    return sanitize("; ".join(f"{what} {', '.join(names)}" for what, names in facts)) or "nothing"
+
+
+def _has_progress(task: Task) -> bool:
+    return task.progress is not None and not task.is_ended
 
 
 def schedules_table(schedules: Sequence[Schedule], width: int | None, paint: Paint) -> list[str]:
@@ -101,7 +137,7 @@ def schedules_table(schedules: Sequence[Schedule], width: int | None, paint: Pai
 
 
 def question_page(question: PendingQuestion) -> list[str]:
-    """Return a question or approval with exactly what it is about, and how to answer it."""
+    """Return a question or approval with its exact subject, and how to answer it."""
     expiry = format_utc(question.expires_at)
     lines = [f"{question.question_id}  {question.kind} of {question.task_id}, until {expiry}"]
     if question.kind == "approval":
@@ -114,12 +150,14 @@ def question_page(question: PendingQuestion) -> list[str]:
     return [*lines, f'  agent task answer {question.question_id} "…"']
 
 
-def stats_page(stats: QueueStats) -> list[str]:
-    """Return figures about the queue."""
+def stats_page(stats: QueueStats, containers: "Sequence[ContainerRow]" = ()) -> list[str]:
+    """Return statistics of the queue and the containers of executors."""
     lines = [f"{state:10}{stats.tasks.get(state, 0):>8}" for state in TaskState]
     lines += [f"{'questions':10}{stats.open_questions:>8}", f"{'schedules':10}{stats.schedules:>8}"]
     for worker in stats.workers:
         alive = "" if worker.is_alive else ", dead"
         modes = ", ".join(worker.modes)
         lines += [f"worker {worker.worker_id}: process {worker.pid}, {worker.concurrency} at a time, {modes}{alive}"]
-    return lines if stats.workers else [*lines, "(no workers; start one: agent worker)"]
+    if not stats.workers:
+        lines += ["(no workers; start one: agent worker)"]
+    return lines + [f"container {row.container_id}: {row.mode}, {row.status}" for row in containers]

@@ -1,4 +1,4 @@
-"""`/btw`: questions that are answered beside the run, in a block of their own."""
+"""`/btw`: questions answered in parallel to the run, in a separate block."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -19,7 +19,7 @@ WAITING = "btw (Esc cancels): {question}"
 
 
 class Asides:
-    """The questions that are waiting for an answer; none of them touches the conversation or the run."""
+    """The unanswered asides; none of them affects the conversation or the run."""
 
     def __init__(self, repl: "Repl") -> None:
         self._repl = repl
@@ -42,7 +42,7 @@ class Asides:
         return next(reversed(self._open)).cancel()
 
     def ask(self, question: str) -> Awaitable[None]:
-        """Ask a question; its answer is printed when it is there."""
+        """Ask a question; its answer is printed when it arrives."""
         if not question:
             raise UsageError(NO_QUESTION, "/btw QUESTION asks about the work without touching it")
         return self._ask(question)
@@ -82,7 +82,7 @@ class Asides:
         return "\n".join(f"{step.id} {step.title}: {plan.status(step.id) or 'waiting'}" for step in plan.steps)
 
     def _block(self, question: str, answer: str) -> str:
-        """Return question and answer with a bar beside them, apart from the run's own output."""
+        """Return question and answer with a bar at the left, which separates them from the run's output."""
         from cli.screen.markdown import render_markdown
 
         repl = self._repl

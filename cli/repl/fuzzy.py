@@ -1,4 +1,4 @@
-"""Fuzzy matching: what is typed may leave out characters."""
+"""Fuzzy matching: the typed text may omit characters."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -7,7 +7,7 @@ from cli.repl.slash_commands import Candidate
 
 
 def fuzzy_span(query: str) -> Callable[[str], int]:
-    """Return the function that measures how far the characters of a query, in their order, are spread in a text.
+    """Return a function that measures how far the characters of a query, in order, are spread in a text.
 
     It returns 0 if the text does not contain them.
     """

@@ -9,7 +9,7 @@ from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from tooling.files.atomic_write import write_atomic
 from tooling.files.open_regular import open_fd, open_regular
 
-# Pasted books are not worth recalling with the arrow keys.
+# Very long pastes are not worth recalling with the arrow keys.
 _MAX_ENTRY_CHARS = 10_000
 _MAX_HISTORY_BYTES = 1_000_000
 _ENTRY = b"\n# "
@@ -36,7 +36,7 @@ class FilteredHistory(FileHistory):
         try:
             super().store_string(string.encode("utf-8", "replace").decode())
         except OSError:
-            # A full disk is reported where it matters more.
+            # A full disk is reported by more important writes.
             return
 
 
@@ -73,7 +73,7 @@ class Pastes:
         self._beginning = ""
 
     def mark_beginning(self, text: str) -> None:
-        """Record that the prompt begins with a text that nobody typed."""
+        """Record that the prompt begins with a text that the user did not type."""
         self._beginning = text[:_BEGINNING_CHARS]
 
     def begins(self, typed: str) -> bool:

@@ -1,4 +1,4 @@
-"""`@path` in a request: which files and folders it names, what is attached, and what is not."""
+"""`@path` in a request: the files and folders it names, and which of them are attached."""
 
 import os
 import re
@@ -9,15 +9,16 @@ from urllib.parse import unquote, urlsplit
 
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.lazy_pattern import lazy_pattern
+from tooling.files.open_regular import open_regular
 from tooling.files.sensitive_files import is_sensitive_file
 from tooling.images.header import is_image_file
 
-# Not inside a word, so that the address a@b.org is none; @@ begins a hunk of a diff, @{ a revision of git.
+# Not inside a word, so that a@b.org is no mention; @@ starts a hunk of a diff, @{ a git revision.
 _BEGIN = r"(?<![\w.+\-@/\\=])@(?![@{])"
 _MENTION = lazy_pattern(_BEGIN + r"""(?:"([^"\n]+)"|'([^'\n]+)'|((?:\\ |\S)+))""")
 _AT_CURSOR = lazy_pattern(_BEGIN + r"""(?:"([^"\n]*)|'([^'\n]*)|((?:\\ |[^\s"'])*))$""")
 _TRAILING = ".,;:!?)]}>\"'`*_…”’»。，、；：！？）】」』"
-# What follows a path within the same word: the rest of a list, a line number, a possessive.
+# Text after a path within the same word: the rest of a list, a line number, a possessive.
 _ENDS = lazy_pattern(r"[,;:)\]}>\"'`#|]")
 _DECORATED = lazy_pattern(
     r"\s*(?:@|(?:async|def|class|public|private|protected|static|final|abstract|override|export|function|func|fun"
@@ -31,7 +32,7 @@ NO_FILE = "no such file or folder"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mentions:
-    """Paths to attach, a line about each of them, and warnings about what is not attached."""
+    """Paths to attach, a line about each of them, and warnings about paths that are not attached."""
 
     files: tuple[Path, ...] = ()
     attached: tuple[str, ...] = ()
@@ -39,7 +40,7 @@ class Mentions:
 
 
 def find_mentions(request: str, folder: Path) -> Mentions:
-    """Find what a request mentions; sensitive files are left out, since parts of a request may be pasted."""
+    """Find the mentions in a request; sensitive files are skipped, since parts of a request may be pasted."""
     attached: dict[Path, str] = {}
     problems: dict[str, str] = {}
     missing: dict[str, str] = {}
@@ -66,7 +67,7 @@ def find_mentions(request: str, folder: Path) -> Mentions:
 
 
 def mention_at_cursor(text: str) -> tuple[str, int] | None:
-    """Return the path being typed at the end of a text, and how many characters its mention has; else None."""
+    """Return the path being typed at the end of a text, and the length of its mention; else None."""
     found = _AT_CURSOR.search(text)
     if found is None:
         return None
@@ -81,7 +82,7 @@ def mention(path: str) -> str:
 
 
 def image_mentions(pasted: str) -> str | None:
-    """Return the mentions for a paste that is nothing but paths of images, as a dragged file is; else None."""
+    """Return the mentions for a paste that consists of paths of images, such as a dragged file; else None."""
     try:
         words = shlex.split(pasted)
     except ValueError:
@@ -100,7 +101,7 @@ def _pasted_path(word: str) -> Path | None:
 
 
 def _spellings(found: re.Match[str], name: str) -> Iterator[str]:
-    """Return what a mention may mean: all of it, or less of the punctuation behind it."""
+    """Return the possible paths of a mention: all of it, or less of the trailing punctuation."""
     yield _expand(name)
     if found[3] is None:
         return
@@ -111,7 +112,7 @@ def _spellings(found: re.Match[str], name: str) -> Iterator[str]:
 
 
 def _expand(name: str) -> str:
-    # An empty name would be the folder itself; a name that cannot exist stays one.
+    # An empty name would be the folder itself; NUL cannot be in a path.
     return (str(Path(name).expanduser()) if name.startswith("~/") else name) or "\0"
 
 
@@ -124,7 +125,7 @@ def _is_attachable(path: Path) -> bool:
 
 
 def _is_code(request: str, found: re.Match[str]) -> bool:
-    """Whether a word that names no file is a decorator, or inside of code."""
+    """Whether a word that names no file is a decorator, or inside code."""
     before, after = request[: found.start()], request[found.end() :]
     line = before.rpartition("\n")[2]
     if "(" in (found[3] or "") or line.count("`") % 2 or len(re.findall(r"^ *```", before, re.MULTILINE)) % 2:
@@ -146,7 +147,7 @@ def _why_missing(folder: Path, name: str) -> str:
 def _missing_lines(missing: dict[str, str]) -> list[str]:
     lines = [f"@{name} not attached: {why}" for name, why in list(missing.items())[:_MAX_MISSING]]
     more = len(missing) - _MAX_MISSING
-    return [*lines, f"{more} more words with @ are no files"] if more > 0 else lines
+    return [*lines, f"{more} more words with @ are not files"] if more > 0 else lines
 
 
 def _refusal_reason(path: Path, folder: Path) -> str:
@@ -160,7 +161,7 @@ def _refusal_reason(path: Path, folder: Path) -> str:
 
 
 def _describe(path: Path, folder: Path) -> str:
-    """Return what is attached and how large it is; empty for an image, which the run itself names.
+    """Describe the attachment and its size; empty for an image, which the run itself reports.
 
     Raises ValueError if it is too large or not text, OSError if it cannot be read.
     """
@@ -174,7 +175,7 @@ def _describe(path: Path, folder: Path) -> str:
         return f"{name}/ (folder, {count:,} {'entry' if count == 1 else 'entries'})"
     if is_image_file(path):
         return ""
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         data = file.read(ATTACHMENT_BYTES + 1)
     if len(data) > ATTACHMENT_BYTES:
         raise ValueError(f"it is larger than {format_size(ATTACHMENT_BYTES)}; the model can read parts of it")

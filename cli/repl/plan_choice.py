@@ -9,12 +9,13 @@ from agent.vocabulary.errors import AgentError
 from agent.vocabulary.plan import Plan, PlanStep
 from cli.external_programs import RunExternal
 from cli.repl.state import ReplState
+from cli.screen.format import PLAN_CANCELLED
 from cli.screen.sanitize import sanitize
 
 if TYPE_CHECKING:
     from cli.repl.repl import Repl
 
-# The last option of a question of the REPL is the one that does nothing; Esc and Ctrl-C choose it.
+# The last option of a question of the REPL does nothing; Esc and Ctrl-C choose it.
 CANCEL = "Cancel"
 RUN, EDIT = "Run", "Edit"
 CHOICES = (RUN, EDIT, CANCEL)
@@ -34,7 +35,9 @@ class PlanReview:
         ask: Callable[[str, tuple[str, ...]], Awaitable[str]],
         show: Callable[[Sequence[PlanStep]], None],
         run_external: RunExternal,
+        plan_again: Callable[[str], None],
     ) -> None:
+        self._plan_again = plan_again
         self._state = state
         self._request = request
         self._ask = ask
@@ -42,17 +45,22 @@ class PlanReview:
         self._run_external = run_external
 
     async def __call__(self, plan: Plan) -> Plan:
-        """Return the plan as the user wants it; raise if it is not to be run. That ends the run, not the REPL."""
-        from cli.run.plan_editor import CANCELLED, EditCancelled
+        """Return the plan chosen by the user; raise if it is not to be run, which ends the run but not the REPL."""
+        from cli.run.plan_editor import EditCancelled
 
         while plan.answer is None:
             self._show(plan.steps)
             choice = await self._ask(PLAN_QUESTION, CHOICES)
-            if choice.casefold() == RUN.casefold():
-                break
-            if choice.casefold() != EDIT.casefold():
-                raise EditCancelled(CANCELLED)
-            plan = await self._edit(plan)
+            match choice.casefold():
+                case "run":
+                    break
+                case "edit":
+                    plan = await self._edit(plan)
+                case "cancel" | "":
+                    raise EditCancelled(PLAN_CANCELLED)
+                case _:
+                    self._plan_again(choice)
+                    raise EditCancelled(PLAN_CANCELLED)
         return plan
 
     async def _edit(self, plan: Plan) -> Plan:
@@ -73,6 +81,13 @@ class PlanReview:
         except AgentError as error:
             return error
         return steps
+
+
+def plan_again(repl: "Repl", request: str, remark: str) -> None:
+    """Make a new plan for a request, with the user's remark about the last one."""
+    # A request sent while a run is being stopped is the next one.
+    repl.queue.interrupt()
+    repl.submit(f"{request}\n\n{remark}", is_reviewed=True, title=f"/plan {remark}")
 
 
 async def ask_about_proposal(repl: "Repl", proposal: str) -> None:

@@ -26,7 +26,7 @@ _HANDLER_TIMEOUT_S = 10.0
 
 
 class ReplPrompt:
-    """The prompt, as plugins see it."""
+    """The prompt interface for plugins."""
 
     def __init__(self, repl: "Repl") -> None:
         self._repl = repl
@@ -79,11 +79,11 @@ class PromptPlugins:
 
     @property
     def handles_input(self) -> bool:
-        """Whether a plugin wants to see what is typed."""
+        """Whether a plugin handles typed input."""
         return bool(self._ui.input_handlers)
 
     async def filter_input(self, text: str) -> str | None:
-        """Return what the plugins make of a request; None if nothing is to be sent."""
+        """Return the request as changed by the plugins; None to send nothing."""
         for plugin, handler in self._ui.input_handlers:
             changed = await self._guarded(plugin, handler(self._prompt, text), default=text)
             if changed is None:
@@ -140,7 +140,7 @@ class PromptPlugins:
     async def _guarded(
         self, plugin: str, work: Awaitable[T], *, default: T, limit_s: float | None = _HANDLER_TIMEOUT_S
     ) -> T:
-        """Await a plugin's code; what it raises is an error at the prompt, never the end of it."""
+        """Await a plugin's code; its exceptions become errors at the prompt."""
         try:
             async with asyncio.timeout(limit_s):
                 return await work

@@ -14,7 +14,7 @@ from cli.external_programs import ExternalPrograms
 from cli.messages.translate import translate
 from cli.repl.asides import Asides
 from cli.repl.mentions import find_mentions
-from cli.repl.plan_choice import PlanReview, ask_about_proposal
+from cli.repl.plan_choice import PlanReview, ask_about_proposal, plan_again
 from cli.repl.request_queue import BUG_HINT, QueuedRequest, RequestQueue, paused_notice
 from cli.repl.shell_escape import ShellEscape
 from cli.repl.slash_commands import Candidate, SlashCommand, is_command_line, parse_command, unknown_command
@@ -42,7 +42,7 @@ _STEERING_HINT = "type a message for the running steps, then press Ctrl-S"
 
 
 def resume_session_hint(session_id: str) -> str:
-    """Return how to open the prompt in a session again."""
+    """Return the command that opens the prompt in a session again."""
     return f"resume with: agent -r {session_id}"
 
 
@@ -193,7 +193,7 @@ class Repl:
         )
 
     def enqueue(self, request: QueuedRequest) -> None:
-        """Queue a request and say so if another one is running."""
+        """Queue a request and report it if another one is running."""
         self.queue.add(request)
         if self.queue.is_busy:
             self._echoed_line = ""
@@ -309,10 +309,11 @@ class Repl:
             ask=self.ui.ask,
             show=self.ui.show_plan,
             run_external=self.ui.run_external,
+            plan_again=lambda remark: plan_again(self, request, remark),
         )
 
     def _on_request_started(self, request: QueuedRequest) -> None:
-        # A request with a mode of its own proposes nothing, and says nothing about the mode the user works in.
+        # A request with its own mode proposes nothing, and does not change the user's mode.
         self._run_mode = "" if request.approval_mode else self.state.approval_mode
         if self._run_mode != PLAN_MODE:
             self.state.used_mode = self._run_mode or self.state.used_mode

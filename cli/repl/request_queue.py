@@ -52,7 +52,7 @@ class QueuedRequest:
 
 
 class RequestQueue:
-    """Executes queued requests, each as a run of its own in the same session."""
+    """Executes queued requests, each as a separate run in the same session."""
 
     def __init__(
         self,

@@ -13,6 +13,24 @@ if TYPE_CHECKING:
 
 
 Candidate: TypeAlias = tuple[str, str]
+# Commands that users of other agents try.
+OTHER_COMMANDS = {
+    **dict.fromkeys(("new", "reset"), "/clear"),
+    **dict.fromkeys(("status", "usage", "tokens"), "/cost, /context and the status line"),
+    **dict.fromkeys(("config", "settings"), "`agent config` in a shell"),
+    **dict.fromkeys(("permissions", "approvals", "allowed-tools"), "/mode and /rules"),
+    **dict.fromkeys(("login", "logout"), "`agent config set keys.openai -` in a shell"),
+    **dict.fromkeys(("add", "read", "read-only", "mention"), "@path in a request"),
+    **dict.fromkeys(("ask", "architect"), "/mode plan, or Shift-Tab"),
+    **dict.fromkeys(("code", "chat-mode"), "/mode"),
+    **dict.fromkeys(("test", "git"), "a line that starts with !"),
+    **dict.fromkeys(("restore", "checkpoint"), "/rewind"),
+    "history": "Ctrl-R",
+    "copy": "/export",
+    "editor": "Ctrl-X Ctrl-E",
+    "vim": "`agent config set editing_mode vi` in a shell",
+    "commit": "a request: ask for the commit",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,5 +64,7 @@ def is_command_line(line: str, commands: Iterable[SlashCommand]) -> bool:
 
 def unknown_command(name: str, commands: Sequence[SlashCommand]) -> UsageError:
     """Build the error for a name that is no command, suggesting the closest match."""
+    if name in OTHER_COMMANDS:
+        return UsageError(f"unknown command /{name}", f"here it is {OTHER_COMMANDS[name]}")
     suggestion = did_you_mean(f"/{name}", [f"/{command.name}" for command in commands])
     return UsageError(f"unknown command /{name}{suggestion}", "/help lists all commands")

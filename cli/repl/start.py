@@ -1,4 +1,4 @@
-"""Opens the REPL: the prompt is on the screen before anything heavy is loaded."""
+"""Opens the REPL: the prompt is visible before anything heavy is imported."""
 
 import asyncio
 import sys
@@ -58,12 +58,13 @@ def open_repl(
     if state.worktree:
         from cli.run.worktree_choice import finish_worktree
 
-        finish_worktree(state.worktree, environ, state.worktree.name, may_remove=True, is_quiet=False, can_ask=True)
+        title = state.last_request or state.worktree.name
+        finish_worktree(state.worktree, environ, title, may_remove=True, is_quiet=False, can_ask=True)
     return exit_code
 
 
 def _open_place(folder: Path, session: str | None, worktree: str | None, environ: Mapping[str, str]) -> "WorkFolder":
-    """Return the folder to work in: a worktree if one is asked for, or if the session was in one."""
+    """Return the folder to work in: a worktree if requested, or if the session used one."""
     from cli.run.work_folder import WorkFolder, open_worktree
 
     if worktree is not None:

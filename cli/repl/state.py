@@ -1,4 +1,4 @@
-"""State of the REPL: current settings and overrides, the status line, and how a run is opened."""
+"""State of the REPL: current settings and overrides, the status line, and the opening of runs."""
 
 from collections.abc import Mapping
 from dataclasses import field
@@ -37,10 +37,12 @@ class ReplState:
     cwd: Path
     flags: dict[str, object] = field(default_factory=dict)
     profile: str | None = None
-    # The git worktree that the prompt works in, if it has one of its own.
+    # The git worktree of the prompt, if any.
     worktree: "Worktree | None" = None
     # The approval mode of the last request that was not in plan mode, or the one before the first switch.
     used_mode: str = ""
+    # Names the commit of the worktree.
+    last_request: str = ""
     # What the current session has used so far.
     usage: Usage = field(default_factory=Usage)
     _status: str = ""
@@ -75,8 +77,10 @@ class ReplState:
             self._status = f"{UNREADABLE_SETTINGS} · {folder}"
 
     def on_event(self, envelope: Envelope) -> None:
-        """Update what the session has used, and how full the context is, from a reply of the lead."""
+        """Update the usage of the session and the fill level of the context from a reply of the lead."""
         match envelope.event:
+            case MessageAdded(role="user", content=text) if envelope.step_id is None:
+                self.last_request = text
             case RunStarted(context_window=window):
                 self._context_window = window
             case MessageAdded(spent=Usage() as spent) if envelope.step_id == LEAD and spent.input_tokens:
@@ -88,7 +92,7 @@ class ReplState:
                 pass
 
     def add_usage(self, usage: Usage) -> None:
-        """Count what was spent beside the runs of this session."""
+        """Add usage outside of the runs of this session."""
         self.usage += usage
 
     def cost_text(self) -> str:
@@ -99,14 +103,14 @@ class ReplState:
         return f"{format_count(self.usage.total_tokens)} tokens{cache} in {requests}, {cost}"
 
     def show_context_share(self, share: float | None) -> None:
-        """Show in the status line how much of the model's window is in use; None if it is not known."""
+        """Show the used share of the model's window in the status line; None if it is unknown."""
         self._context_share = share
         self.refresh_status()
 
     def read_settings(
         self, defaults: Mapping[str, object] | None = None, overrides: Mapping[str, object] | None = None
     ) -> LoadedSettings:
-        """Load the settings; what was set in this REPL has precedence over `defaults`, and `overrides` over both."""
+        """Load the settings; values set in this REPL have precedence over `defaults`, and `overrides` over both."""
         flags = {**(defaults or {}), **self.flags, **(overrides or {})}
         return load_settings(environ=self.environ, flags=flags, assignments=(), profile=self.profile)
 
@@ -142,7 +146,7 @@ class ReplState:
         self.set_mode(_CYCLE[(_CYCLE.index(mode) + 1) % len(_CYCLE)] if mode in _CYCLE else _CYCLE[0])
 
     def leave_plan_mode(self) -> None:
-        """Return to the mode that was used before plan mode."""
+        """Return to the mode before plan mode."""
         self.set_mode(self.used_mode or _CYCLE[0])
 
     def warm_up(self) -> None:
@@ -188,7 +192,7 @@ class ReplState:
         return App(loaded=loaded, environ=self.environ, options=options)
 
     async def close(self) -> None:
-        """End what the requests of this REPL have left running."""
+        """Stop background work of the requests of this REPL."""
         if self._shared_backend is not None:
             await self._shared_backend.close()
         if self._kept_checkpoint is not None:

@@ -28,10 +28,11 @@ NOT_SAVED = "Not saved: {problem}"
 KEPT = "Your request is kept until a model is chosen: {request}"
 NOT_SENT = "Your request was not sent: {request}"
 NOTHING_FOUND = """\
-No model is set, and no API key or local model server was found. Either of these will do:
-  an API key such as OPENAI_API_KEY in the environment, then /model provider/name
-  a server on this machine: ollama, llama.cpp or LM Studio (detected automatically)
-/demo shows a complete run without either."""
+No model is set, and no API key or local model server was found. Do one of these:
+  1. quit, set an API key such as OPENAI_API_KEY, and start again
+  2. quit, and save a key: agent config set keys.openai -
+  3. start ollama, llama.cpp or LM Studio on this machine, then try /model
+/demo shows a complete run without any of them."""
 # Lines for the REPL itself: commands, shell commands, notes.
 _COMMAND_SIGNS = ("/", "!", "#")
 
@@ -60,9 +61,9 @@ async def detect_models(loaded: LoadedSettings) -> list[Offer]:
 
 
 async def welcome(repl: "Repl") -> None:
-    """Ask which of the detected models, or which other one, is the default, and save it once it is checked.
+    """Ask which of the detected models, or which other one, is the default, check it and save it.
 
-    A request typed instead is sent when a model is chosen, and is back in the prompt if none is.
+    A request typed instead is sent when a model is chosen, and put back into the prompt otherwise.
     """
     kept: list[str] = []
     try:
@@ -82,7 +83,7 @@ async def welcome(repl: "Repl") -> None:
 
 
 async def _choose(repl: "Repl", kept: list[str]) -> str:
-    """Return a model that was offered or found to work; empty if the user wants none, or has set one meanwhile."""
+    """Return a model that was offered or found to work; empty if the user declines, or has set one meanwhile."""
     loaded = repl.state.read_settings()
     offers = {str(offer): offer.model for offer in await detect_models(loaded)}
     if not offers:
@@ -111,7 +112,7 @@ async def _problem_with(model: str, repl: "Repl") -> str:
 
 
 def is_request(text: str) -> bool:
-    """Whether a text is what one would say to a model, and not the name of one."""
+    """Whether a text is a request rather than the name of a model."""
     if len(text.split()) > 1 and not text.startswith("script:"):
         return True
     has_mark = any(char in "/:-._" or char.isdigit() for char in text)

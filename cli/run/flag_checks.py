@@ -1,4 +1,4 @@
-"""Flags that contradict each other, and values that no setting takes: refused before anything is done."""
+"""Checks flags before anything runs: contradictions, and values that no setting accepts."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,7 +12,7 @@ MANIFEST_SUFFIX_ERROR = f"a manifest must end in {' or '.join(PLAN_SUFFIXES)}"
 HOST_HAS_NETWORK = "--allow-net has no effect with --backend host, where commands can reach every host"
 PLANNER_UNUSED = "--planner-model has no effect with --plan"
 STREAM_OUTPUT = "--input-format stream-json needs --output-format stream-json"
-# What belongs to a single task; a program that sends the tasks gives it with each of them.
+# Flags of a single task; a program that sends tasks specifies them per task.
 _SINGLE_TASK = {
     "prompt": "a task",
     "files": "--file",
@@ -81,6 +81,18 @@ _FLAGS = {
     "add_dirs": "--add-dir",
     "assignments": "--set",
 }
+_PROMPT_SETTINGS = (
+    "model",
+    "reasoning",
+    "planning",
+    "approval_mode",
+    "allow",
+    "deny",
+    "backend",
+    "docker_image",
+    "allow_net",
+    "max_budget_usd",
+)
 
 
 def check_flags(given: Mapping[str, object]) -> None:
@@ -105,9 +117,16 @@ def check_flags(given: Mapping[str, object]) -> None:
 
 
 def check_network(flags: Mapping[str, object], backend: str) -> None:
-    """Refuse --allow-net where it would restrict nothing, wherever the backend was set."""
+    """Refuse --allow-net for backends on which it has no effect, wherever the backend was set."""
     if flags.get("allow_net") and backend == "host":
         raise UsageError(HOST_HAS_NETWORK, "leave it out, or use --backend sandbox")
+
+
+def prompt_settings(given: Mapping[str, object]) -> dict[str, object]:
+    """Check the flags of the prompt, or of the session of an editor, and return those that are settings."""
+    check_flags(given)
+    check_network(given, str(given["backend"] or ""))
+    return {name: given[name] for name in _PROMPT_SETTINGS if given[name] is not None}
 
 
 def _flag(name: str) -> str:

@@ -1,4 +1,4 @@
-"""The flags of `agent run` and its relatives: their help, and the value they are parsed into."""
+"""The flags of `agent run` and related commands: their help, and the parsed result."""
 
 from collections.abc import Mapping
 from dataclasses import fields
@@ -234,7 +234,7 @@ class RunFlags:
 
 
 def parse_run_flags(given: Mapping[str, object]) -> RunFlags:
-    """Parse the flags into one value; what cannot be done is refused, never ignored."""
+    """Parse the flags into one value; unsupported combinations are refused, never ignored."""
     check_flags(given)
     settings = {setting: given[name] for name, setting in _SETTINGS.items() if given.get(name) is not None}
     settings |= {"web_cache": False} if given.get("no_cache") else {}

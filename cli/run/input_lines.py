@@ -7,13 +7,13 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 
 MAX_LINE_BYTES = 1_000_000
 _CHUNK_BYTES = 1 << 16
-# How many lines are read before the first of them is used.
+# Number of lines that are read ahead.
 _READ_AHEAD = 16
 _STDIN = 0
 
 
 def split_lines(chunks: Iterable[bytes], limit: int = MAX_LINE_BYTES) -> Iterator[bytes | None]:
-    """Yield lines without their ends; None stands for a line that is too long, which is never held in memory."""
+    """Yield lines without line ends; None for a line that is too long, which is never held in memory."""
     line = bytearray()
     is_too_long = False
     for chunk in chunks:

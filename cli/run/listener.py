@@ -42,7 +42,7 @@ class Listener:
         # The editor needs the terminal to itself.
         is_live = not (self._is_quiet or flags.plain or flags.edit) and can_redraw(environ)
         is_on_terminal = is_live and sys.stdout.isatty()
-        # Otherwise the answer is written when it is complete: a pipe gets it once, as it is.
+        # Otherwise the answer is written when it is complete: a pipe gets it once, unchanged.
         self._is_streamed = is_on_terminal and self._is_text and self._is_plan_shown
         self._live = _live_progress(environ, self._write_block if self._is_streamed else None) if is_live else None
         self._has_unicode = supports_unicode(environ)
@@ -66,12 +66,12 @@ class Listener:
 
     @property
     def own_folder(self) -> Path | None:
-        """The working folder if the run got one of its own; None if it is one of the user's."""
+        """The working folder if it was created for the run; None if it is one of the user's."""
         return self._app.scope.cwd if self._app.scope.uses_session_workspace else None
 
     @property
     def files_folder(self) -> Path | None:
-        """The working folder, unless it is the one where the user is."""
+        """The working folder, unless it is the user's current one."""
         cwd = self._app.scope.cwd
         return cwd if self.own_folder or cwd != current_folder() else None
 
@@ -151,7 +151,7 @@ class Listener:
 
 
 def _live_progress(environ: Mapping[str, str], write_answer: Callable[[str], None] | None) -> "LiveProgress":
-    # Imported here: scripts write to pipes and files and need nothing that draws.
+    # Imported here: scripts write to pipes and files and need no drawing code.
     from cli.run.live_progress import LiveProgress
 
     return LiveProgress(environ, write_answer=write_answer)

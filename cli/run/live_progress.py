@@ -16,13 +16,13 @@ from cli.screen.transcript import Transcript
 class LiveProgress:
     """The REPL's transcript and live area without a prompt.
 
-    With `write_answer`, what the model says is rendered and passed on as it arrives, between the lines on stderr.
+    With `write_answer`, the model's text is rendered and passed on as it arrives, between the lines on stderr.
     """
 
     def __init__(self, environ: Mapping[str, str], *, write_answer: Callable[[str], None] | None = None) -> None:
         paint = Paint(has_color=wants_color(environ), theme=resolve_theme("auto", environ))
         self._paint = paint
-        self._area = LiveArea(paint=paint)
+        self._area = LiveArea(paint=paint, stop_key="Ctrl-C")
         self._has_unicode = supports_unicode(environ)
         self._screen = LiveScreen(write=self._write, live=self._live_lines, size=stderr_size)
         self._write_answer = write_answer
@@ -50,11 +50,11 @@ class LiveProgress:
         return self._add_links(text if self._has_unicode else to_ascii(text))
 
     def pause(self) -> None:
-        """Leave the terminal to a prompt."""
+        """Release the terminal for a prompt."""
         self._screen.pause()
 
     def resume(self) -> None:
-        """Take the terminal back."""
+        """Reclaim the terminal."""
         self._screen.resume()
 
     def close(self) -> None:

@@ -24,6 +24,7 @@ from agent.vocabulary.plan import Plan, PlanStep
 from cli.external_programs import prefer_outside
 from cli.run.flags import RunFlags
 from cli.run.progress import print_stderr
+from cli.screen.format import PLAN_CANCELLED
 from tooling.files.temp_dir import TempDir
 
 DEFAULT_EDITOR = "vi"
@@ -35,7 +36,6 @@ HEADER = (
     "",
 )
 RETRY_PROMPT = "Edit again? [Y/n] "
-CANCELLED = "the plan was cancelled, nothing was run"
 EMPTY_PLAN = "the plan is empty, nothing was run"
 EDIT_SAVED = "your edit is in "
 REQUEST_CHANGED = "plan.toml: request: the task cannot be changed here; start again with another task"
@@ -78,7 +78,7 @@ class PlanEditor:
                 except PlanFileError as problem:
                     self._report(f"error: {problem.message}")
                     if not self._should_retry():
-                        raise EditCancelled(CANCELLED, _keep(path)) from problem
+                        raise EditCancelled(PLAN_CANCELLED, _keep(path)) from problem
 
     def stop(self) -> None:
         """Terminate the editor if it is still open."""
@@ -148,7 +148,7 @@ def _ignore_sigint() -> Iterator[None]:
 
 
 def _keep(edited: Path) -> str:
-    """Copy an edit that was not used to a folder that nobody removes; return a hint that names it."""
+    """Copy an unused edit to a folder that is not cleaned up; return a hint that names it."""
     if not edited.exists():
         return ""
     kept = Path(tempfile.mkdtemp(prefix="windlass-plan-")) / edited.name
@@ -194,7 +194,7 @@ class PlanReview:
 
     @property
     def is_open(self) -> bool:
-        """Whether the editor has the terminal, so that Ctrl-C is meant for it."""
+        """Whether the editor owns the terminal, so that Ctrl-C is meant for it."""
         return self._is_editing and not self._editor.is_asking
 
     async def __call__(self, plan: Plan) -> Plan:

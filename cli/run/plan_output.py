@@ -48,7 +48,7 @@ def graph_data(outcome: Outcome) -> dict[str, object]:
 
 
 def manifest_text(outcome: Outcome, path: Path | None = None) -> str:
-    """Return the manifest of a plan: as JSON if the file is to be JSON, otherwise as TOML; empty without a plan."""
+    """Return the manifest of a plan: as JSON for a JSON file, otherwise as TOML; empty without a plan."""
     if outcome.manifest is None or outcome.plan is None:
         return ""
     if path and path.suffix.lower() == ".json":

@@ -59,7 +59,7 @@ class Progress:
                 # Its text is the answer, and its failure the error of the run.
                 pass
             case ToolCompleted(name=tool, status="ok") if tool == PLAN_TOOL:
-                # The steps it handed out have their own lines.
+                # Delegated steps have their own lines.
                 pass
             case StepStarted(title=title, cache=cache):
                 self._print_line("bold", f"{step}: {title}{CACHE_NOTES[cache]}")
@@ -73,6 +73,9 @@ class Progress:
                 color = "green" if end.status in ("ok", "partial") else "red"
                 why = "" if end.status in ("ok", "partial") else f": {end.summary}"
                 self._print_line(color, f"{step}: {end.status} in {end.elapsed_ms / 1000:.1f} s{why}")
+            case ApprovalResolved(decision="deny", by="policy", opinion=None):
+                # The line of the call says it.
+                pass
             case ApprovalResolved() as answer if answer.decision != "allow" or answer.edited_command or answer.opinion:
                 is_calm = answer.decision == "allow" or is_by_user(answer)
                 self._print_line("dim" if is_calm else "yellow", f"{prefix}{approval_text(answer)}")
@@ -98,7 +101,9 @@ class Progress:
         self._shown_steps = len(steps)
 
     def _print_line(self, color: str, text: str) -> None:
-        shown = "".join(char if char.isprintable() else "?" for char in text.replace("\n", " ⏎ "))
+        shown = text
+        if not text.isprintable():
+            shown = "".join(char if char.isprintable() else "?" for char in text.replace("\n", " ⏎ "))
         self._write(f"\x1b[{_ANSI_CODES[color]}m{shown}\x1b[0m" if self._has_color else shown)
 
 
@@ -123,7 +128,7 @@ def print_stderr(text: str) -> None:
 
 
 def wants_color(environ: Mapping[str, str], stream: TextIO | None = None) -> bool:
-    """Whether the stream, by default stderr, is a terminal that wants colors."""
+    """Whether the stream, by default stderr, is a terminal that supports colors."""
     # By no-color.org an empty NO_COLOR does not count.
     return (stream or sys.stderr).isatty() and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
 

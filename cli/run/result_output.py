@@ -97,7 +97,7 @@ def _plan_data(outcome: Outcome) -> dict[str, object]:
 
 
 def _print_hints(outcome: Outcome, listener: Listener, *, is_quiet: bool) -> None:
-    """Print where the created files are and the resume command, as far as no live screen has shown them."""
+    """Print the location of created files and the resume command, unless a live screen has shown them."""
     if outcome.artifacts and not is_quiet and not (listener.is_live and listener.own_folder is None):
         where = f" in {shorten_path(listener.files_folder)}" if listener.files_folder else ""
         print_stderr(f"files{where}: {', '.join(outcome.artifacts)}")

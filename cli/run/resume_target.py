@@ -1,5 +1,6 @@
 """Resolves `agent resume`, `-c`, `-r` and `--fork` to a session and the run to resume."""
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
@@ -51,8 +52,10 @@ class ResumeTarget:
 
 
 def find_resume_target(flags: RunFlags, store: SessionStore, *, can_ask: bool) -> ResumeTarget:
-    """Resolve the flags, forking the session if asked to; what is chosen without a name is said or asked."""
+    """Resolve the flags, forking the session if requested; a target chosen without a name is reported or confirmed."""
     before = _find_unfinished(flags, store) if flags.has_no_task else _last_run(_find_session(flags, store))
+    if flags.has_no_task:
+        check_manifest(before.run, is_given=flags.manifest is not None)
     if not (flags.finish or flags.resume):
         _announce(before, flags, store, can_ask=can_ask)
     target = ResumeTarget(
@@ -65,7 +68,7 @@ def find_resume_target(flags: RunFlags, store: SessionStore, *, can_ask: bool) -
 
 
 def _announce(before: ResumableRun, flags: RunFlags, store: SessionStore, *, can_ask: bool) -> None:
-    """Say which run or session was chosen; ask before resuming one that is not the newest, or of another folder."""
+    """Report the chosen run or session; ask before resuming one that is not the newest, or of another folder."""
     where = "" if before.cwd in (None, _here(flags)) else f" in {shorten_path(before.run.cwd)}"
     text = f"{before.run.run_id}{where}, {_describe(before.run)}"
     if flags.has_no_task and can_ask and (where or not is_newest_run(store, before)):
@@ -85,7 +88,7 @@ def _describe(run: RunRecord) -> str:
 
 
 def _here(flags: RunFlags) -> Path | None:
-    """Return the folder whose sessions come first; None if it was deleted."""
+    """Return the folder whose sessions have priority; None if it was deleted."""
     try:
         return flags.cwd.resolve() if flags.cwd else Path.cwd()
     except OSError:
@@ -115,6 +118,15 @@ def check_unfinished(found: ResumableRun) -> ResumableRun:
     is_success = found.run.subtype == "success"
     why = FINISHED if is_success else "only made a plan" if found.run.plan_only else "has no task"
     raise UsageError(f"run {found.run.run_id} {why}; {NOTHING_TO_RESUME}", _HINT)
+
+
+def check_manifest(run: RunRecord, *, is_given: bool) -> None:
+    """Raise UsageError for a run that had a manifest: without it, the rest could do more than it was started for."""
+    if run.manifest_file and not is_given:
+        raise UsageError(
+            f"run {run.run_id} was limited by the manifest {run.manifest_file}",
+            f"give it again: agent resume {run.run_id} --manifest {shlex.quote(run.manifest_file)}",
+        )
 
 
 def _lost_request(folder: SessionFolder) -> str | None:

@@ -3,11 +3,11 @@
 import asyncio
 import signal
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from agent.app import App
 from agent.config.load import LoadedSettings, load_settings
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from cli.run.resume_target import ResumeTarget
     from tooling.approvals.manifest import GivenManifest
 
+T = TypeVar("T")
+
 
 def build_request(flags: RunFlags, settings: Settings, environ: Mapping[str, str]) -> Submit:
     """Build the request; a plan file is read, validated and optionally edited first."""
@@ -62,7 +64,7 @@ def build_request(flags: RunFlags, settings: Settings, environ: Mapping[str, str
 
 
 def _expand_command(name: str, argument: str, settings: Settings, environ: Mapping[str, str]) -> str:
-    """Return the request of a command of the user or of a plugin."""
+    """Return the request of a user's or a plugin's command."""
     from agent.config.user_commands import find_user_command
 
     found = find_plugins(environ, settings)
@@ -97,7 +99,7 @@ def run_task(given: Mapping[str, object], request: Submit | None = None) -> int:
         check_network(flags.settings, loaded.settings.backend)
         check_writable(flags.last_message)
         check_writable(flags.save)
-        # What is read becomes part of the request; a plan or a cassette that is none is refused anyway.
+        # These contents become part of the request; a file that is not a plan or a cassette is refused anyway.
         inputs = (path for path, _ in _task_config(flags).inputs)
         named = (flags.record, flags.schema, *flags.files, *inputs)
         check_named_files(named, (*filter(None, (flags.cwd,)), *flags.add_dirs))
@@ -113,7 +115,7 @@ def run_task(given: Mapping[str, object], request: Submit | None = None) -> int:
             app = _open_app(flags, target, folder, loaded, environ, review)
         if not (flags.quiet or flags.plan_only or flags.output_format == "stream-json"):
             print_stderr(folder.describe(app.scope.cwd, is_ephemeral=flags.ephemeral))
-        outcome, listener = asyncio.run(_run(app, flags, environ, submit, review))
+        outcome, listener = _run_loop(app, _run(app, flags, environ, submit, review))
     except AgentError as error:
         return report_error(error, given.get("output_format", "text"))
     exit_code = write_result(flags, outcome, listener, submit.prompt)
@@ -223,6 +225,22 @@ def _open_app(
         raise
 
 
+def _run_loop(app: App, running: Coroutine[None, None, T]) -> T:
+    """Run an event loop; unless the run was cut short, it is left as it is when it ends, because the process exits.
+
+    Closing it starts a thread that wakes and joins all others. They are idle: the run has waited for what they did.
+    """
+    runner = asyncio.Runner()
+    try:
+        result = runner.run(running)
+    except BaseException:
+        runner.close()
+        raise
+    if app.is_interrupted:
+        runner.close()
+    return result
+
+
 async def _run(
     app: App, flags: RunFlags, environ: Mapping[str, str], submit: Submit, review: "PlanReview | None"
 ) -> tuple[Outcome, Listener]:
@@ -304,7 +322,7 @@ def _mcp_config(flags: RunFlags) -> Mapping[str, object]:
 
 
 def _input_file(given: str) -> dict[str, object]:
-    """Return a file, and its name if it is given as NAME=FILE; a file that really has a = in its name stays one."""
+    """Return a file, and its name if given as NAME=FILE; an existing file with = in its name is used unchanged."""
     name, equals, path = given.partition("=")
     is_named = equals and path and not Path(given).exists()
     return {"path": path, "name": name} if is_named else {"path": given}

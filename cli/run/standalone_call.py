@@ -19,7 +19,7 @@ from agent.memory.run_memory import RunMemory
 from agent.protocol.channel import Subscription
 from agent.protocol.events import WarningRaised
 from agent.run_scope import SessionLocation, open_scope
-from agent.tool_setup import ToolEnvironment
+from agent.tool_setup import ToolEnvironment, open_scheduler
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import SandboxError
 from cli.run.flag_checks import check_network
@@ -76,6 +76,7 @@ async def _run(options: CallOptions, call: Callable[[ToolEnvironment], Awaitable
         is_checked=options.is_checked,
         on_refused=lambda reason, hint: None,
         on_sandbox_error=sandbox_errors.append,
+        scheduler=open_scheduler(scope, environ, settings.model or ""),
         memory=RunMemory(
             file=MemoryFile(scope.data_dir),
             redactor=scope.redactor,

@@ -25,7 +25,7 @@ from cli.run.flags import RunFlags
 from cli.run.input_lines import MAX_LINE_BYTES, InputLines
 from cli.run.listener import Listener
 from cli.run.result_output import write_failure, write_result
-from cli.run.resume_target import check_unfinished
+from cli.run.resume_target import check_manifest, check_unfinished
 from cli.run.stdout import LineWriter, event_line
 
 # Exit code and reason of a run that a signal ends.
@@ -57,7 +57,7 @@ def run_stream_session(
 
 
 class StreamSession:
-    """Requests one after another; answers and controls go to the one that is running."""
+    """Runs requests one after another; answers and controls go to the running one."""
 
     def __init__(
         self, *, loaded: LoadedSettings, environ: Mapping[str, str], options: RunOptions, flags: RunFlags
@@ -71,7 +71,7 @@ class StreamSession:
         self._pending: deque[Submit | ResumeRun] = deque()
         self._app: App | None = None
         self._is_busy = False
-        # A request to stop that arrived before the run could take it.
+        # A stop request that arrived before the run could receive it.
         self._interruption: tuple[int, str] | None = None
         self._is_ending = self._is_detached = self._is_stopped = False
         self._session_id = options.location.session_id
@@ -95,7 +95,7 @@ class StreamSession:
         return self._stop_code or self._exit_code
 
     def stop(self, exit_code: int, reason: str) -> None:
-        """End the session with the current run."""
+        """Stop the session with the current run."""
         self._is_stopped = True
         self._stop_code = exit_code
         self._interrupt(exit_code, reason)
@@ -112,11 +112,11 @@ class StreamSession:
         return None
 
     async def _run_request(self, request: Submit | ResumeRun) -> int:
-        """Run one request and return its exit code; what keeps it from starting is its result, too."""
+        """Run one request and return its exit code; an error that prevents its start is its result, too."""
         self._is_busy = self._has_run = True
         submit = request if isinstance(request, Submit) else Submit(prompt="")
         try:
-            # In a thread: waiting for a busy session must not keep an interrupt from being read.
+            # In a thread: waiting for a busy session must not keep interrupts from being read.
             app = self._app = await asyncio.to_thread(self._open_app, request)
             self._session_id = app.scope.folder.id
             if self._is_detached:
@@ -142,6 +142,7 @@ class StreamSession:
         resumes = None
         if isinstance(request, ResumeRun):
             found = check_unfinished(find_resumable_run(SessionStore(location.data_dir), request.run_id))
+            check_manifest(found.run, is_given=self._options.manifest is not None)
             location, resumes = replace(location, session_id=found.folder.id, cwd=found.cwd), found.run.run_id
         options = replace(
             self._options,
@@ -156,7 +157,7 @@ class StreamSession:
         return App(loaded=self._loaded, environ=self._environ, options=options)
 
     async def _read(self) -> None:
-        """Carry out the commands on stdin; after its end nobody answers any more."""
+        """Execute the commands on stdin; after its end no more answers arrive."""
         number = 0
         async for line in InputLines():
             number += 1
@@ -174,7 +175,7 @@ class StreamSession:
         self._changed.set()
 
     def _carry_out(self, command: LineCommand) -> str:
-        """Carry out a command; return why it was not possible, or an empty string."""
+        """Execute a command; return why that failed, or an empty string."""
         match command:
             case Submit() | ResumeRun():
                 return self._enqueue(command)
@@ -207,7 +208,7 @@ class StreamSession:
         return True
 
     async def _reject(self, number: int, problem: str) -> None:
-        """Report a line that was not carried out, as an event outside of any run."""
+        """Report a line that was not executed, as an event outside of any run."""
         now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         self._rejected += 1
         if not self._has_run:

@@ -53,14 +53,14 @@ _SCOPES: dict[str, Scope] = {"y": "once", "yes": "once", "r": "run", "p": "proje
 
 
 class PausableScreen(Protocol):
-    """A live screen that gives up the terminal while a question is open."""
+    """A live screen that releases the terminal while a question is open."""
 
     def pause(self) -> None:
-        """Leave the terminal to the question."""
+        """Release the terminal for the question."""
         ...
 
     def resume(self) -> None:
-        """Take the terminal back."""
+        """Reclaim the terminal."""
         ...
 
 
@@ -86,7 +86,7 @@ class TerminalApprovals:
         self._thread: threading.Thread | None = None
 
     def on_event(self, envelope: Envelope) -> None:
-        """Queue the event if it needs an answer; what is printed next starts below the line of an open question."""
+        """Queue the event if it needs an answer; later output starts below the line of an open question."""
         if self._is_reading and isinstance(envelope.event, RunCompleted if self._screen else _PRINTED):
             self._is_reading = False
             _write("\n")
@@ -135,7 +135,7 @@ class TerminalApprovals:
 
 
 def is_decided(event: Event) -> bool:
-    """Whether an event is an approval about which nobody is asked."""
+    """Whether an event is an approval that needs no answer."""
     return isinstance(event, ApprovalRequested) and event.decided
 
 
@@ -155,9 +155,12 @@ def parse_answer(request: InputRequest, line: str, *, is_edited: bool = False) -
 
 
 def parse_choice(request: QuestionAsked, line: str) -> AnswerQuestion:
-    """Return the option of that number, or the line itself."""
+    """Return the option of that number or with that first letter, or the line itself."""
     index = int(line) - 1 if line.isdecimal() else -1
     answer = request.options[index] if 0 <= index < len(request.options) else line
+    if len(line) == 1 and line.isalpha():
+        begun = [option for option in request.options if option.casefold().startswith(line.casefold())]
+        answer = begun[0] if len(begun) == 1 else line
     return AnswerQuestion(question_id=request.question_id, answer=answer)
 
 

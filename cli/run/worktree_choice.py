@@ -25,9 +25,9 @@ def finish_worktree(
     is_quiet: bool,
     can_ask: bool,
 ) -> None:
-    """Commit what was done, show it, and let the user choose; without a terminal it is kept.
+    """Commit the changes, show them, and let the user choose; without a terminal the worktree is kept.
 
-    One without changes is removed if that is allowed: a run that has not finished may be resumed there.
+    A worktree without changes is removed if allowed: a run that has not finished may be resumed there.
     """
     worktrees = Worktrees(data_path(environ), environ)
     try:
@@ -67,7 +67,7 @@ def _say(text: str, *, is_quiet: bool) -> None:
 
 
 def kept(worktree: Worktree) -> str:
-    """Return how to look at, merge or discard a worktree."""
+    """Return how to inspect, merge or discard a worktree."""
     name = worktree.name
     return f"on branch {worktree.branch}; agent worktrees diff {name} | merge {name} | discard {name}"
 
@@ -78,5 +78,5 @@ def merged(worktree: Worktree) -> str:
 
 
 def discarded(worktree: Worktree, commit: str) -> str:
-    """Return the confirmation of a removal, and how to take it back."""
+    """Return the confirmation of a removal, and how to undo it."""
     return f"discarded; to take it back: git branch {worktree.branch} {commit[:12]}"

@@ -39,8 +39,8 @@ def to_ascii(text: str) -> str:
 
 
 def supports_unicode(environ: Mapping[str, str]) -> bool:
-    """Whether the locale variables say that the terminal shows Unicode; if none is set, assume it does."""
-    # Python coerces the C locale by setting LC_CTYPE itself (PEP 538), so these values say nothing.
+    """Whether the locale variables indicate Unicode support; if none is set, it is assumed."""
+    # Python coerces the C locale by setting LC_CTYPE itself (PEP 538), so these values mean nothing.
     names = ("LC_ALL", "LANG") if environ.get("LC_CTYPE") in _PYTHON_DEFAULTS else ("LC_ALL", "LC_CTYPE", "LANG")
     chosen = next((value for name in names if (value := environ.get(name))), "utf8")
     return "utf8" in chosen.lower().replace("-", "")

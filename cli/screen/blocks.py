@@ -1,4 +1,4 @@
-"""Blocks of lines in the scrollback: one blank line between those that belong apart, long ones folded."""
+"""Blocks of lines in the scrollback: separated by blank lines, long ones folded."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ _MAX_FOLDED = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoldedOutput:
-    """A text of which the transcript shows only a part."""
+    """A text that the transcript shows only in part."""
 
     title: str
     text: str
@@ -29,11 +29,11 @@ class BlockWriter:
         self._was_long = False
 
     def start(self, group: str = "") -> None:
-        """Begin anew; the next block follows one of this group, or nothing if it is empty."""
+        """Reset; the next block follows one of this group, or nothing if it is empty."""
         self._group, self._owner, self._was_long = group, "", False
 
     def follow(self, group: str) -> None:
-        """Take note of a block of this group that was written elsewhere; what belongs to it follows directly."""
+        """Record a block of this group that was written elsewhere; blocks that belong to it follow directly."""
         self._group, self._owner, self._was_long = group, group, True
 
     def separate(self, group: str) -> str:
@@ -42,7 +42,7 @@ class BlockWriter:
         return "\n" if before else ""
 
     def block(self, group: str, lines: Sequence[str], *, owner: str = "", is_end: bool = False) -> None:
-        """Write a block; the end of what an owner did stays with it."""
+        """Write a block; the final block of an owner stays with the owner's others."""
         if not lines:
             return
         is_long = len(lines) > 1
@@ -57,25 +57,25 @@ class BlockWriter:
         return self._paint(tone, clip_line(text, self._width()))
 
     def wrapped(self, tone: Tone, text: str) -> list[str]:
-        """Return the complete text, wrapped with a hanging indent where it is too long."""
+        """Return the complete text, wrapped with a hanging indent if it is too long."""
         return [self._paint(tone, line) for line in wrap_hanging(text, self._width())]
 
 
 class Folds:
-    """The texts that were shown in part, newest last, and the note that says how to see the rest."""
+    """The partly shown texts, newest last, and the note that says how to see the rest."""
 
     def __init__(self, hint: str) -> None:
         self._hint = hint
         self.texts: deque[FoldedOutput] = deque(maxlen=_MAX_FOLDED)
 
     def add(self, title: str, text: str) -> str:
-        """Remember a folded text; return the end of its note."""
+        """Store a folded text; return the end of its note."""
         self.texts.append(FoldedOutput(title=title, text=text))
         return self._hint
 
 
 def split_fold(count: int, *, head: int, tail: int) -> tuple[int, int]:
-    """Return where the hidden lines of a long text begin and end; a note about one takes as much room as the line."""
+    """Return the range of hidden lines of a long text; hiding a single line would not save space."""
     return (head, count - tail) if count - head - tail > 1 else (count, count)
 
 

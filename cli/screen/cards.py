@@ -1,4 +1,4 @@
-"""Cards of approvals and questions: the exact action, why it asks, and its diff, of which a long one is folded."""
+"""Cards of approvals and questions: the exact action, the reason, and its diff, folded if it is long."""
 
 import re
 from collections.abc import Sequence
@@ -19,12 +19,12 @@ from tooling.safety.hidden_characters import escape_hidden
 
 InputRequest: TypeAlias = ApprovalRequested | QuestionAsked
 
-# The user may change what is run or granted.
+# The user may change the command or the grants.
 EDITABLE_TOOLS = (COMMAND_TOOL, MANIFEST_TOOL)
-_DEFAULT_REASON = "it changes a file in your folder (--approval-mode auto-edit allows that)"
-_OPINIONS = {"allow": "looks fine.", "ask": "needs your look.", "deny": "should not run."}
+_DEFAULT_REASON = "it changes a file in your folder (mode auto-edit does not ask)"
+_OPINIONS = {"allow": "looks fine.", "ask": "needs a closer look.", "deny": "should not run."}
 _INDENT = "    "
-# What a window holds besides the diff: the request, the reasons, the keys, the steps and the prompt.
+# Rows of a window besides the diff: the request, the reasons, the keys, the steps and the prompt.
 _OTHER_ROWS = 16
 _MIN_DIFF_ROWS, _MAX_DIFF_ROWS = 8, 40
 _TAIL_SHARE = 3
@@ -37,14 +37,14 @@ _SPACES = lazy_pattern(" {20,}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardRenderer:
-    """Draws cards for a window; what is folded can be read with `full_text`."""
+    """Draws cards for a window; `full_text` returns folded parts."""
 
     paint: Paint
     width: int
     rows: int
 
     def lines(self, request: InputRequest, *, step: str = "", folds: bool = True) -> list[str]:
-        """Return the card; `step` is the step that asks. Where there is room for all of a diff, nothing is folded."""
+        """Return the card; `step` is the step that asks. Nothing is folded if the whole diff fits."""
         name = self.paint("accent", f"{escape_hidden(step)}: ") if step else ""
         if isinstance(request, QuestionAsked):
             first, *rest = question_lines(request, self.width - cell_len(step) - 2 if step else self.width)
@@ -84,7 +84,7 @@ class CardRenderer:
 
     def _facts(self, request: ApprovalRequested) -> list[str]:
         reason = f"  because {escape_hidden(request.reason) or _DEFAULT_REASON}"
-        involved = [f"  it {escape_hidden(part)}" for part in request.involves or ()]
+        involved = [f"  it {escape_hidden(part)}" for part in _worth_saying(request)]
         return [
             self.paint("quiet", f"  in {escape_hidden(request.cwd)}"),
             *wrap_hanging(reason, self.width, "  "),
@@ -93,7 +93,7 @@ class CardRenderer:
         ]
 
     def _diff(self, diff: str | None, max_rows: int | None) -> list[str]:
-        """Return the head and the tail of a diff, long lines wrapped: what the user decides on is never cut."""
+        """Return the head and the tail of a diff, with long lines wrapped: lines to be approved are never truncated."""
         lines = diff_lines(diff.expandtabs()) if diff else []
         shown = [self._diff_line(line) for line in lines]
         start, end = _hidden_lines([len(pieces) for pieces in shown], max_rows)
@@ -107,6 +107,13 @@ class CardRenderer:
         continued = " " * len(line.gutter)
         texts = [f"{line.gutter}{first}", *(f"{continued}{piece}" for piece in rest)]
         return [_INDENT + self.paint(line.tone, text) for text in texts]
+
+
+def _worth_saying(request: ApprovalRequested) -> tuple[str, ...]:
+    """Return what a command involves; that `rm x` runs rm can be seen."""
+    involved = request.involves or ()
+    program = request.command.split(maxsplit=1)[0] if request.command.strip() else ""
+    return () if involved == (f"runs {program}",) else involved
 
 
 def command_lines(command: str) -> list[str]:
@@ -145,7 +152,7 @@ def question_lines(request: QuestionAsked, width: int) -> list[str]:
 
 
 def join_keys(keys: Sequence[str], width: int, gap: str = " ") -> list[str]:
-    """Return the keys in as few lines as they need; a key stays with what it does."""
+    """Return the keys in as few lines as possible; a key stays with its description."""
     lines = [""]
     for key in keys:
         longer = f"{lines[-1]}{gap}{key}" if lines[-1] else key
@@ -163,7 +170,7 @@ def can_store_rule(request: ApprovalRequested) -> bool:
 
 
 def _hidden_lines(heights: Sequence[int], max_rows: int | None) -> tuple[int, int]:
-    """Return where the hidden lines begin and end, so that the others fit into `max_rows`."""
+    """Return the range of hidden lines, so that the others fit into `max_rows`."""
     if max_rows is None or sum(heights) <= max_rows + 1:
         return 0, 0
     tail_rows = max_rows // _TAIL_SHARE

@@ -45,7 +45,7 @@ def color_diff(diff: str, paint: Paint) -> str:
 
 
 def _rows(lines: list[str]) -> Iterator[_Row]:
-    """Yield the rows; what looks like a header inside a hunk is a changed line, so the hunk's lines are counted."""
+    """Yield the rows; an apparent header inside a hunk is a changed line, so the hunk's lines are counted."""
     old = new = old_left = new_left = 0
     is_first_hunk, removed_name = True, ""
     for line in lines:
@@ -73,7 +73,7 @@ def _rows(lines: list[str]) -> Iterator[_Row]:
                 name = removed_name if line[4:] == "/dev/null" else line[4:]
                 yield _Row(tone="strong", text=name.removeprefix("a/").removeprefix("b/"))
         else:
-            # "No newline at end of file", binary files, a diff that was cut.
+            # "No newline at end of file", binary files, a truncated diff.
             yield _Row(tone="quiet", text=line.removeprefix("\\ "), sign=" ")
 
 

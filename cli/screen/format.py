@@ -4,9 +4,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from agent.protocol.events import ApprovalRequested, ApprovalResolved, RuleSaved
+from agent.protocol.events import ApprovalRequested, ApprovalResolved, ErrorRaised, RuleSaved
+from agent.vocabulary import exit_codes
 from agent.vocabulary.outcome import RunnableFile
 from agent.vocabulary.plan import SURPRISE
+from agent.vocabulary.status import INCOMPLETE
 from agent.vocabulary.usage import Usage
 from tooling.contract.action import USER
 from tooling.contract.image import Image
@@ -18,7 +20,7 @@ _SUBJECT_KEYS = ("command", "code", "url", "pattern", "query", "question")
 _PATCHED_FILE = r"^(?:\*\*\* (?:Add|Update|Delete) File: |\+\+\+ b/)(.*?)\s*$"
 _SCOPES = {"run": " for this run", "project": " in this folder", "always": ", always"}
 _DENIED = "Denied by the user"
-_DECISIONS = {"allow": "you allowed it", "deny": "you declined"}
+PLAN_CANCELLED = "the plan was cancelled, nothing was run"
 _DECISIONS = {"allow": "allowed", "deny": "denied", "defer": "deferred", "fail": "refused"}
 
 
@@ -72,11 +74,12 @@ def shorten_path(path: str | Path) -> str:
 
 
 def call_subject(arguments: Mapping[str, object]) -> str:
-    """Return what identifies a call: its command, what it looks for and where, its path, its action and object."""
+    """Return the identifying part of a call: its command, its query and place, its path, its action and object."""
     if arguments.get("patch"):
         return ", ".join(dict.fromkeys(re.findall(_PATCHED_FILE, str(arguments["patch"]), re.MULTILINE)))
     if action := _text(arguments, "action"):
-        return f"{action} {_text(arguments, 'id') or _text(arguments, 'content') or _task_texts(arguments)}".rstrip()
+        named = _text(arguments, "id") or _text(arguments, "task_id")
+        return f"{action} {named or _text(arguments, 'content') or _task_texts(arguments)}".rstrip()
     subject = next((text for name in _SUBJECT_KEYS if (text := _text(arguments, name))), "")
     place = _place(arguments)
     if not (subject or place):
@@ -91,7 +94,7 @@ def call_subject(arguments: Mapping[str, object]) -> str:
 
 
 def _place(arguments: Mapping[str, object]) -> str:
-    """Return the path of a call, with the lines, further paths or kind of files that it is limited to."""
+    """Return the path of a call, with the lines, further paths or file types it is limited to."""
     path, glob = _text(arguments, "path"), _text(arguments, "glob")
     if path and (offset := arguments.get("offset")):
         path += f":{offset}"
@@ -115,8 +118,13 @@ def _text(arguments: Mapping[str, object], name: str) -> str:
     return "" if value is None else " ".join(str(value).split())
 
 
+def call_text(tool: str, arguments: Mapping[str, object]) -> str:
+    """Return a call in one line, a command behind a `$`."""
+    return f"{'$' if tool == COMMAND_TOOL else tool} {call_subject(arguments)}".strip()
+
+
 def image_labels(images: Iterable[Image] | None) -> str:
-    """Return the labels that stand for the images of a call, each after a space."""
+    """Return the labels of the images of a call, each after a space."""
     return "".join(f" {image.label}" for image in images or ())
 
 
@@ -126,7 +134,7 @@ def is_by_user(answer: ApprovalResolved) -> bool:
 
 
 def approval_text(answer: ApprovalResolved) -> str:
-    """Return how an approval was decided, by whom, and for how long."""
+    """Return the decision of an approval, who made it, and its duration."""
     if not is_by_user(answer):
         why = f": {answer.opinion.text}" if answer.opinion else ""
         return f"{_DECISIONS[answer.decision]} by {answer.by}{why}"
@@ -138,21 +146,44 @@ def approval_text(answer: ApprovalResolved) -> str:
 
 
 def saved_rule_text(saved: RuleSaved) -> str:
-    """Return which rule was saved, for where, and in which file."""
+    """Return the saved rule, its scope, and its file."""
     where = f"in {saved.folder}" if saved.folder else "everywhere"
     return f"saved the rule '{saved.rule}' ({where}) in {saved.file}"
 
 
 def declined_remark(request: ApprovalRequested, output: str) -> str:
-    """Return that the user declined a call, with the reason given, which is the end of the call's output."""
+    """Return that the user declined a call, with the given reason, which is the end of the call's output."""
     told = output.partition("\n")[0].removeprefix(_DENIED).removeprefix(f": {request.reason}").strip(" .")
     return f"you declined: {told}" if told else "you declined"
 
 
-def declined_subject(message: str) -> str:
-    """Return what the error of a declined run is about; empty if the user did not decline it."""
-    subject, mark, _ = message.partition(f": {_DENIED}")
-    return subject if mark else ""
+def decision_text(error: ErrorRaised) -> str:
+    """Return the user's decision if it ended the run: a decision is not a failure."""
+    subject, mark, _ = error.message.partition(f": {_DENIED}")
+    if mark and error.exit_code == exit_codes.APPROVAL:
+        return f"not done, because you declined: {subject}"
+    if error.exit_code == exit_codes.INTERRUPTED:
+        return "stopped by you"
+    return error.message if error.message == PLAN_CANCELLED and not error.hint else ""
+
+
+def shortfall_text(error: ErrorRaised) -> str:
+    """Return what an answer lacks, if that is all that is wrong; the calls that failed or were denied are above it."""
+    if error.exit_code == exit_codes.APPROVAL:
+        return f"not done: {error.message}"
+    is_partial = error.exit_code == exit_codes.FAILED and error.message.startswith(INCOMPLETE)
+    return error.message.removeprefix(INCOMPLETE) if is_partial else ""
+
+
+def command_change_texts(changes: Mapping[str, str], written: Sequence[str]) -> list[str]:
+    """Return what commands did to files, by path and status, without files that tools wrote as well."""
+    others = [path for path in changes if path not in written]
+    changed = ", ".join(escape_hidden(path) for path in others if changes[path] != "deleted")
+    deleted = ", ".join(escape_hidden(path) for path in others if changes[path] == "deleted")
+    return [
+        *([f"commands changed {changed}"] if changed else []),
+        *([f"commands deleted {deleted}"] if deleted else []),
+    ]
 
 
 def answer_text(answer: str | None) -> str:
@@ -176,6 +207,6 @@ _MAX_RUNNABLE = 20
 
 
 def runnable_lines(files: Sequence[RunnableFile]) -> list[str]:
-    """Return one line for each file that other tools run, and how many more there are."""
+    """Return one line for each file that other tools run, and the number of further ones."""
     lines = [f"  {escape_hidden(file.path)} ({file.runs})" for file in files[:_MAX_RUNNABLE]]
     return [*lines, f"  and {len(files) - _MAX_RUNNABLE} more"] if len(files) > _MAX_RUNNABLE else lines

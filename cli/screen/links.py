@@ -1,4 +1,4 @@
-"""OSC 8 links: URLs and existing files in finished lines can be clicked, where the terminal supports it."""
+"""OSC 8 links: URLs and existing files in finished lines are clickable if the terminal supports it."""
 
 import re
 import socket
@@ -59,7 +59,7 @@ def link_writer(environ: Mapping[str, str], folder: Path, columns: Callable[[], 
 
 
 def _may_continue(found: re.Match[str], columns: int) -> bool:
-    """Whether a URL ends where its line is full, so that the next line may have the rest of it."""
+    """Whether a URL ends where its line is full, so that the next line may contain the rest of it."""
     line = found.string[found.string.rfind("\n", 0, found.start()) + 1 : found.end()]
     return cell_len(_SEQUENCE.sub("", line)) >= columns - 1
 

@@ -1,7 +1,8 @@
 """The live lines of a run: running steps, open questions, and a footer with progress and cost."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from rich.cells import cell_len
 
@@ -25,25 +26,27 @@ from agent.protocol.events import (
 from agent.vocabulary.plan import LEAD
 from agent.vocabulary.usage import Usage
 from cli.screen.colors import Paint, Tone, clip, clip_line, clip_start, paint_parts
-from cli.screen.format import call_subject, format_cost, format_count, format_duration
+from cli.screen.format import call_text, format_cost, format_count, format_duration
+from cli.screen.open_calls import MAX_LIVE_LINES
 from cli.screen.thoughts import Thoughts
 from cli.screen.work_lines import MAX_ID_CELLS, widest_id
 from tooling.contract.fast_dataclass import dataclass
 
+# The id of a question that no event has.
+_OF_PROMPT = "prompt"
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _BAR_CELLS = 10
 _TEXT_CHARS = 400
-_OUTPUT_LINES = 3
 _THOUGHT_LINES = 3
 _MIN_LINES = 6
-_THOUGHT_INDENT = "    "
+_INDENT = "    "
 WAITING_FOR_USER = "waiting for you"
 THINKING, ANSWERING = "thinking", "answering"
 
 
 @dataclass(slots=True, kw_only=True)
 class _RunningStep:
-    """What a step does now; the title of the lead is its current activity."""
+    """State of a running step; the title of the lead is its current activity."""
 
     title: str
     started_at: float
@@ -54,7 +57,7 @@ class _RunningStep:
     waiting_since: float | None = None
 
     def pause(self, now: float) -> None:
-        """Stop the clock: the user thinks."""
+        """Stop the clock while the step waits for the user."""
         self.waiting_since = now if self.waiting_since is None else self.waiting_since
 
     def go_on(self, now: float) -> None:
@@ -70,8 +73,9 @@ class _RunningStep:
 class LiveArea:
     """Folds the events of a run into lines, never more or wider than requested."""
 
-    def __init__(self, *, paint: Paint, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, *, paint: Paint, stop_key: str = "", now: Callable[[], float] = time.monotonic) -> None:
         self._paint = paint
+        self._stop_key = stop_key
         self._now = now
         self._thoughts = Thoughts(now)
         self._steps: dict[str, _RunningStep] = {}
@@ -92,10 +96,14 @@ class LiveArea:
         """Return the ids of the running steps, without the lead."""
         return tuple(self._steps)
 
-    @property
-    def pending_count(self) -> int:
-        """Return how many approvals and questions wait for the user."""
-        return len(self._pending)
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Show that a question waits for the user that is not one of the run's own."""
+        self._pending[_OF_PROMPT] = ""
+        try:
+            yield
+        finally:
+            self._pending.pop(_OF_PROMPT, None)
 
     def on_event(self, envelope: Envelope) -> None:
         """Update the state from one event."""
@@ -127,7 +135,7 @@ class LiveArea:
                 pass
 
     def reset(self) -> None:
-        """Forget the run; `lines` returns nothing until the next one starts."""
+        """Reset the state; `lines` returns nothing until the next run starts."""
         self._steps, self._lead, self._pending = {}, None, {}
         self._planned_count, self._completed_count = None, 0
         self._usage, self._budget, self._started_at = Usage(), None, None
@@ -136,15 +144,16 @@ class LiveArea:
         """Return at most `height` lines of at most `width` cells."""
         if self._started_at is None or height <= 0:
             return []
-        # The larger part of the window belongs to what has been done.
+        # The larger part of the window belongs to finished lines.
         room = max(min(height - 1, _MIN_LINES), (height - 1) // 2)
         # While steps run, the lead waits for them.
         running = list(self._steps.items()) or ([(LEAD, self._lead)] if self._lead else [])
         shown = running if len(running) <= room else running[: max(0, room - 1)]
         id_cells = min(widest_id([step_id for step_id, _ in shown if step_id != LEAD]), MAX_ID_CELLS, width // 4)
         lines = [self._step_line(step_id, step, width, id_cells) for step_id, step in shown]
-        # Only the lead has some: the last line of a step's output is in its own line.
-        lines += [self._paint("quiet", clip(f"    {line}", width)) for _, step in shown for line in step.output]
+        # Only for the lead: the last line of a step's output is in its own line.
+        output = [line for _, step in shown for line in step.output]
+        lines += [self._paint("quiet", clip_line(f"{_INDENT}{line}", width)) for line in output]
         if hidden := len(running) - len(shown):
             lines.append(self._paint("quiet", clip(f"… and {hidden} more steps", width)))
         lines += self._thought_lines(width, min(_THOUGHT_LINES, room - len(lines)))
@@ -154,8 +163,8 @@ class LiveArea:
         return self._lead if step_id == LEAD else self._steps.get(step_id or "")
 
     def _thought_lines(self, width: int, height: int) -> list[str]:
-        lines = self._thoughts.lines(width - len(_THOUGHT_INDENT), height)
-        return [self._paint("quiet", clip_line(_THOUGHT_INDENT + line, width)) for line in lines]
+        lines = self._thoughts.lines(width - len(_INDENT), height)
+        return [self._paint("quiet", clip_line(_INDENT + line, width)) for line in lines]
 
     def _on_step_event(self, step_id: str, envelope: Envelope) -> None:
         step = self._steps.get(step_id)
@@ -167,7 +176,7 @@ class LiveArea:
                 self._completed_count += 1
                 self._usage += usage
             case ToolStarted(name=name, input=arguments) if step:
-                step.activity = f"{name} {call_subject(arguments)}".strip()
+                step.activity = call_text(name, arguments)
             case ToolOutput(text=output) if step:
                 step.activity = output.splitlines()[-1]
             case ToolCompleted(output=output) if step:
@@ -187,9 +196,9 @@ class LiveArea:
             case StepStarted() | ToolCompleted():
                 self._set_lead(THINKING)
             case ToolStarted(name=name, input=arguments):
-                self._set_lead(f"{name} {call_subject(arguments)}".strip())
+                self._set_lead(call_text(name, arguments))
             case ToolOutput(text=output) if self._lead:
-                self._lead.output = tuple(output.splitlines()[-_OUTPUT_LINES:])
+                self._lead.output = tuple(output.expandtabs().splitlines()[-MAX_LIVE_LINES:])
             case MessageAdded(delta=True) if self._lead and self._lead.title == THINKING:
                 self._set_lead(ANSWERING)
             case StepCompleted(usage=usage):
@@ -209,7 +218,8 @@ class LiveArea:
         column = f"{name}{' ' * (id_cells - cell_len(name))} " if name else ""
         elapsed = f" {format_duration(step.seconds(self._now()))}"
         room = width - len(mark) - 1 - cell_len(column)
-        title = clip(step.title, min(width * 2 // 3, room - len(elapsed)))
+        has_tail = is_waiting or bool(step.activity)
+        title = clip(step.title, min(width * 2 // 3 if has_tail else width, room - len(elapsed)))
         left = room - cell_len(title) - len(elapsed) - 3
         activity = clip(WAITING_FOR_USER, left) if is_waiting else clip_start(step.activity, left)
         tail = f" │ {activity}" if activity and left > 8 else ""
@@ -219,7 +229,7 @@ class LiveArea:
 
     def _footer(self, width: int, seconds: float) -> str:
         spent = self._budget.usage if self._budget else self._usage
-        parts = ["planning"] if self._planned_count is None else []
+        parts = ["planning"] if self._planned_count is None and not self._pending else []
         if self._planned_count:
             parts.append(f"{self._completed_count}/{self._planned_count} steps")
         parts.append(format_duration(seconds))
@@ -232,6 +242,8 @@ class LiveArea:
             parts.append(bar)
         if self._pending:
             parts.append(f"{len(self._pending)} {WAITING_FOR_USER}")
+        elif self._stop_key:
+            parts.append(f"{self._stop_key} stops")
         return self._paint("quiet", clip_line("  " + " · ".join(parts), width))
 
     def _budget_bar(self) -> str:

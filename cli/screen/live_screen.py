@@ -12,7 +12,7 @@ _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
 class LiveScreen:
     """Writes finished lines above live ones; draws at most ten frames a second, and none while paused.
 
-    The cursor rests at the start of the live lines: however a resized window has wrapped or cut them, all of them
+    The cursor stays at the start of the live lines: however a resized window has wrapped or cut them, all of them
     are below it.
     """
 
@@ -59,7 +59,7 @@ class LiveScreen:
         self._is_paused = True
 
     def resume(self) -> None:
-        """Take the terminal back."""
+        """Reclaim the terminal."""
         self._is_paused = False
         self.refresh()
 
@@ -92,7 +92,7 @@ class LiveScreen:
         self._write_frame(text)
 
     def _write_finished(self, text: str) -> str:
-        """Write finished lines as far as another stream needs it; return the text that still is to be written."""
+        """Write finished lines as far as another stream requires it; return the text that is still to be written."""
         finished, self._finished = self._finished, []
         for lines, write in finished:
             if write is self._write:

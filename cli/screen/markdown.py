@@ -45,6 +45,17 @@ class _PlainMarkdown(Markdown):
     elements = {**Markdown.elements, "heading_open": _LeftHeading, "list_item_open": _NumberedItem}  # noqa: RUF012 (rich's own pattern)
 
 
+def _parse(block: str, paint: Paint) -> Markdown:
+    """Parse a block; a link whose text is its address is that text alone."""
+    markdown = _PlainMarkdown(block, code_theme=f"ansi_{paint.theme}", hyperlinks=False)
+    for token in markdown.parsed:
+        children = token.children or []
+        for at, child in enumerate(children[:-2]):
+            if child.type == "link_open" and child.attrs.get("href") == children[at + 1].content:
+                child.type = children[at + 2].type = "text"
+    return markdown
+
+
 def render_markdown(text: str, *, width: int, paint: Paint) -> str:
     """Render Markdown for a width, one blank line between blocks."""
     screen = io.StringIO()
@@ -59,7 +70,7 @@ def render_markdown(text: str, *, width: int, paint: Paint) -> str:
         theme=_theme(paint),
     )
     for block in split_blocks(sanitize(text)):
-        console.print(_PlainMarkdown(block, code_theme=f"ansi_{paint.theme}", hyperlinks=False))
+        console.print(_parse(block, paint))
         console.print()
     # Entities such as &#27; bring back characters that `sanitize` removed.
     drawn = strip_invisible(screen.getvalue())

@@ -32,7 +32,7 @@ class MarkdownStream:
         return blocks
 
     def finish(self, text: str) -> str | None:
-        """Return the part of the final text not yet returned; None if it differs from what was streamed."""
+        """Return the part of the final text not yet returned; None if it differs from the streamed text."""
         # The final text has no trailing blank lines, unlike the streamed one.
         emitted = self._text[: self._emitted].rstrip()
         return text[len(emitted) :] if text.startswith(emitted) else None
@@ -45,7 +45,7 @@ def split_blocks(text: str) -> list[str]:
 
 
 def _complete_length(text: str) -> int:
-    """Return the length of the complete blocks, whatever text follows."""
+    """Return the length of the complete blocks, regardless of the text that follows."""
     return max(_block_ends(text), default=0)
 
 

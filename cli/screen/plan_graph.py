@@ -58,7 +58,7 @@ def graph_lines(
 ) -> list[str]:
     """Draw the steps level by level; a rail joins those that can run in parallel.
 
-    With more than `max_steps` only those are drawn that matter most now, and a last line counts the others.
+    With more than `max_steps` only the most relevant ones are drawn, and a last line counts the others.
     """
     width, statuses = min(max(width, MIN_WIDTH), MAX_WIDTH), statuses or {}
     shown = steps if max_steps is None or len(steps) <= max_steps else _most_relevant(steps, statuses, max_steps - 1)
@@ -84,7 +84,7 @@ def graph_lines(
 
 
 def _most_relevant(steps: Sequence[PlanStep], statuses: Mapping[str, str], room: int) -> list[PlanStep]:
-    """Return the steps to look at: running and failed ones first, then those that come next, then finished ones."""
+    """Return the most relevant steps: running and failed ones first, then the next ones, then finished ones."""
     level_of = levels(steps)
 
     def rank(step: PlanStep) -> tuple[int, int]:

@@ -48,7 +48,7 @@ class PlanView:
     def lines(
         self, width: int, *, is_final: bool = False, max_steps: int | None = None, more_hint: str = ""
     ) -> list[str]:
-        """Draw the plan with current statuses, or only with those that will not change any more."""
+        """Draw the plan with current statuses, or only with final ones."""
         statuses = {step: now for step, now in self._statuses.items() if not (is_final and now == "running")}
         return graph_lines(
             self.steps, width=width, paint=self._paint, statuses=statuses, max_steps=max_steps, more_hint=more_hint

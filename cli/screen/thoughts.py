@@ -25,7 +25,7 @@ class _Thought:
 
 
 class Thoughts:
-    """Collects the thoughts of each step; the next event of the step that is no thought ends them."""
+    """Collects the reasoning of each step; any other event of the step ends it."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now

@@ -22,7 +22,6 @@ from agent.protocol.events import (
     ToolCompleted,
     WarningRaised,
 )
-from agent.vocabulary import exit_codes
 from agent.vocabulary.plan import ANSWER, LEAD, PLAN_TOOL, STREAMING, PlanStep
 from agent.vocabulary.status import is_success
 from cli.screen.blocks import BlockWriter, FoldedOutput, Folds
@@ -33,8 +32,9 @@ from cli.screen.format import (
     WILL_RUN,
     answer_text,
     approval_text,
+    command_change_texts,
+    decision_text,
     declined_remark,
-    declined_subject,
     format_cost,
     format_duration,
     format_tokens,
@@ -44,6 +44,7 @@ from cli.screen.format import (
     resume_hint,
     runnable_lines,
     saved_rule_text,
+    shortfall_text,
 )
 from cli.screen.markdown_stream import MarkdownStream
 from cli.screen.open_calls import OpenCalls
@@ -54,9 +55,9 @@ from cli.screen.thoughts import FinishedThought, Thoughts
 from cli.screen.work_lines import CallText, WorkLines, line_counts, widest_id
 from tooling.contract.result import FileChange
 
-# How much of a diff must be in the card for it to be the same one: the card has more of a long one.
+# Minimum part of a diff that must be in the card for it to be the same: the card has more of a long one.
 _SAME_DIFF_CHARS = 2000
-# Not worth a line: many models think for a moment before every call.
+# Shorter ones get no line: many models think briefly before every call.
 _MIN_THOUGHT_S = 1.0
 
 Markdown = Callable[[str], str]
@@ -70,7 +71,7 @@ PLAN_HINT, RUN_HINT = " (/plan shows all)", " (agent runs show lists all)"
 class Transcript:
     """Writes the events of a run as lines; without `markdown`, the caller prints the answer.
 
-    `write_answer` receives what the model says, if that goes elsewhere than the progress.
+    `write_answer` receives the model's text if it goes elsewhere than the progress.
     """
 
     def __init__(
@@ -97,7 +98,7 @@ class Transcript:
         self._approved_diffs: dict[str, str] = {}
         # These events arrive before the end of the call they belong to, and are shown below it.
         self._changes: dict[str, tuple[FileChange, ...]] = {}
-        self._command_changes: list[str] = []
+        self._command_changes: dict[str, str] = {}
         self._errors: list[ErrorRaised] = []
         self._answer = MarkdownStream()
         self._has_answered = False
@@ -108,7 +109,7 @@ class Transcript:
 
     @property
     def folded(self) -> deque[FoldedOutput]:
-        """Return the texts that were shown in part, newest last."""
+        """Return the partly shown texts, newest last."""
         return self._folds.texts
 
     @property
@@ -135,13 +136,13 @@ class Transcript:
             case MessageAdded() as said:
                 self._on_message(envelope, said)
             case ToolCompleted(name=tool, status="ok") if tool == PLAN_TOOL:
-                # The steps it handed out have their own lines.
+                # Delegated steps have their own lines.
                 pass
             case ToolCompleted() as call:
                 self._on_tool_completed(envelope.step_id or "", call)
             case FilesChanged(changes=changes, command_id=str()):
                 # Found while the model already goes on: told at the end, not in the middle of its words.
-                self._command_changes += [change.path for change in changes if change.kind != "folder"]
+                self._command_changes.update((c.path, c.status) for c in changes if c.kind != "folder")
             case FilesChanged(changes=changes):
                 step = envelope.step_id or ""
                 self._changes[step] = (*self._changes.get(step, ()), *changes)
@@ -167,7 +168,7 @@ class Transcript:
             case ApprovalRequested() as request:
                 self._requests[request.approval_id] = request
                 if not self._is_in_repl:
-                    # Its card is written by whoever reads the answer.
+                    # The front end that reads the answer writes its card.
                     self._blocks.follow("card")
             case ApprovalResolved() as answer:
                 self._on_approval(envelope.step_id, answer)
@@ -188,7 +189,7 @@ class Transcript:
                 pass
 
     def _on_approval(self, step: str | None, answer: ApprovalResolved) -> None:
-        """Write the decision below its card; what was declined has its line when the call ends."""
+        """Write the decision below its card; a declined call gets its line when it ends."""
         request = self._requests.pop(answer.approval_id, None)
         if request and is_by_user(answer):
             if answer.decision != "allow":
@@ -206,7 +207,7 @@ class Transcript:
     def _on_run_started(self, warnings: tuple[str, ...]) -> None:
         self._changes, self._requests, self._approved_diffs = {}, {}, {}
         self._answer, self._errors, self._declined = MarkdownStream(), [], []
-        self._has_answered, self._command_changes = False, []
+        self._has_answered, self._command_changes = False, {}
         self._lead_text, self._shown_plan = "", ()
         # At the prompt, the request is above.
         self._blocks.start("request" if self._is_in_repl else "")
@@ -229,7 +230,7 @@ class Transcript:
         self._blocks.block("plan", [*lines, *drawn])
 
     def _on_message(self, envelope: Envelope, said: MessageAdded) -> None:
-        """Stream the answer, which comes from the lead, the composer or the only step; name the images of a request."""
+        """Stream the answer, which comes from the lead, the composer or the only step; list the images of a request."""
         if said.role == "user" and envelope.step_id is None:
             for image in said.images or ():
                 self._note("request", "quiet", f"  {image.label}")
@@ -256,7 +257,7 @@ class Transcript:
         self._note("work", "quiet", f"  {title}{hint}")
 
     def _write_result(self, result: str) -> None:
-        """Write the answer of the run, unless the lead has said it already."""
+        """Write the answer of the run, unless the lead has already written it."""
         if result.strip() != self._lead_text:
             self._finish_answer(result)
 
@@ -286,12 +287,15 @@ class Transcript:
         declined = self._take_declined(end.name, about) if end.status == "denied" else None
         if declined:
             call = replace(call, tone="quiet", note=declined_remark(declined, end.output))
+        elif end.status == "cancelled":
+            call = replace(call, tone="quiet", note="stopped")
         elif opened.is_edited and not call.note:
             call = replace(call, note="(you edited it)")
         work = self._work_lines(step)
         lines = [work.call(call), *self._change_lines(step, changes, is_named=is_named)]
         if not declined and (end.name in COMMAND_TOOLS or end.status != "ok"):
-            output = sanitize(end.display or end.output)
+            # For a stopped call, the event contains only the text for the model.
+            output = sanitize(opened.output if end.status == "cancelled" else end.display or end.output)
             lines += work.output(call, output, is_command=end.name in COMMAND_TOOLS)
         self._blocks.block("work", lines, owner=step)
 
@@ -341,8 +345,8 @@ class Transcript:
         lines = [line for error in self._errors for line in self._error_lines(error)]
         if end.artifacts:
             lines += self._blocks.wrapped("quiet", f"  wrote {', '.join(map(to_single_line, end.artifacts))}")
-        if by_commands := [path for path in dict.fromkeys(self._command_changes) if path not in end.artifacts]:
-            lines += self._blocks.wrapped("quiet", f"  commands changed {', '.join(map(to_single_line, by_commands))}")
+        for text in command_change_texts(self._command_changes, end.artifacts):
+            lines += self._blocks.wrapped("quiet", f"  {text}")
         if end.will_run:
             lines += self._blocks.wrapped("warn", f"  {WILL_RUN}")
             named = [f"  {text}" for text in runnable_lines(end.will_run)]
@@ -351,11 +355,16 @@ class Transcript:
         parts += [counts] if (counts := self._step_counts(end)) else []
         parts += [format_tokens(end.usage)] if end.usage.total_tokens else []
         parts += [format_cost(end.total_cost_usd)] if end.total_cost_usd else []
-        parts += [f"exit {end.exit_code}"] if end.exit_code else []
+        parts += [f"exit {end.exit_code}"] if end.exit_code and not self._is_in_repl else []
         lines.append(self._blocks.clipped("quiet", "· " + " · ".join(parts)))
-        if end.resume:
+        if end.resume and not self._can_be_continued_by_talking(end):
             lines += self._blocks.wrapped("quiet", f"  {resume_hint(end.resume, in_repl=self._is_in_repl)}")
         self._blocks.block("end", lines)
+
+    def _can_be_continued_by_talking(self, end: RunCompleted) -> bool:
+        """Whether the next request at the prompt continues a run: the lead has answered, and no step is left."""
+        is_answered = bool(end.result) and not self.plan.steps and bool(self._errors)
+        return self._is_in_repl and is_answered and all(map(shortfall_text, self._errors))
 
     def _step_counts(self, end: RunCompleted) -> str:
         if self.plan.has_lead and not self.plan.steps:
@@ -366,16 +375,16 @@ class Transcript:
         failed = end.steps.failed - (lead not in ("", "running") and not is_success(lead))
         # The event counts cancelled steps as failed; the user stopped them.
         stopped = min(self.plan.count_status("cancelled"), failed)
-        # And partial ones as good, although the run says what they lack.
+        # It also counts partial ones as good, although the run reports what they lack.
         partial = min(self.plan.count_status("partial"), ok)
         counts = (("ok", ok - partial), ("partial", partial), ("failed", failed - stopped), ("stopped", stopped))
         return ", ".join(f"{count} {word}" for word, count in counts if count)
 
     def _error_lines(self, error: ErrorRaised) -> list[str]:
-        declined = declined_subject(error.message) if error.exit_code == exit_codes.APPROVAL else ""
-        if declined:
-            # The user knows: a decision is no failure.
-            return self._blocks.wrapped("quiet", f"  not done, because you declined: {declined}")
+        if decision := decision_text(error):
+            return self._blocks.wrapped("quiet", f"  {decision}")
+        if self._is_in_repl and (shortfall := shortfall_text(error)):
+            return self._blocks.wrapped("quiet", f"  {shortfall}")
         hints = [
             line for hint in (error.hint or "").splitlines() for line in self._blocks.wrapped("quiet", f"  {hint}")
         ]

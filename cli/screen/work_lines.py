@@ -1,4 +1,4 @@
-"""Lines about calls, changes and steps: mark, step, tool and subject are told apart by column and color."""
+"""Lines about calls, changes and steps: columns and colors distinguish mark, step, tool and subject."""
 
 from collections.abc import Sequence
 
@@ -26,7 +26,7 @@ CALL_MARK = "•"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallText:
-    """What the line of a call says; `step` is empty for the lead, `note` how the call ended, if not well."""
+    """The text of a call's line; `step` is empty for the lead, `note` describes an unsuccessful end."""
 
     step: str
     tool: str
@@ -56,7 +56,7 @@ class WorkLines:
         note_tone: Tone = "quiet" if call.tone in ("quiet", "good") else call.tone
         subject = to_single_line(call.subject)
         if note:
-            # How a call ended matters more than the end of its subject.
+            # The note about the end of a call matters more than the end of its subject.
             used = cell_len(f"{CALL_MARK} {self._id(call.step)}{call.tool} ") + cell_len(note) + cell_len(call.extent)
             subject = clip(subject, max(self._width // 3, self._width - used))
         parts: tuple[tuple[Tone, str], ...] = (
@@ -70,7 +70,7 @@ class WorkLines:
         return paint_parts(self._paint, self._width, *parts)
 
     def output(self, call: CallText, text: str, *, is_command: bool) -> list[str]:
-        """Return the end of an output, which has its result or its error; other tools begin with what went wrong."""
+        """Return the end of an output, which contains its result or error; other tools start with the error."""
         lines = [line for line in text.rstrip().expandtabs().splitlines() if line.strip()]
         head = 0 if is_command else 1
         start, end = split_fold(len(lines), head=head, tail=_OUTPUT_LINES - head)
@@ -84,7 +84,7 @@ class WorkLines:
         return shown
 
     def change(self, change: FileChange, *, is_named: bool, is_shown: bool) -> list[str]:
-        """Return the diff of a change, its name first unless the line above has it; only the name if it is shown."""
+        """Return the diff of a change, its name first unless the line above has it; only the name if it was shown."""
         name = [] if is_named else [self._body("strong", f"{change.path}{line_counts(change)}")]
         if is_shown:
             return name
@@ -97,7 +97,7 @@ class WorkLines:
         return [*name, *shown]
 
     def step_end(self, step: str, title: str, end: StepCompleted) -> list[str]:
-        """Return the line of a finished step; a failed one says why."""
+        """Return the line of a finished step; a failed one includes the reason."""
         is_good = is_success(end.status)
         mark = "✓" if end.status == "ok" else "~" if is_good else "–" if end.status in _CALM else "✗"
         tone: Tone = "good" if end.status == "ok" else "warn" if is_good else "quiet" if mark == "–" else "bad"
@@ -139,7 +139,7 @@ _CALM = ("skipped", "cancelled")
 
 
 def line_counts(change: FileChange) -> str:
-    """Return how many lines a change adds and removes."""
+    """Return the numbers of lines that a change adds and removes."""
     return f"  +{change.added_lines} -{change.deleted_lines}"
 
 
@@ -149,7 +149,7 @@ def widest_id(steps: Sequence[str]) -> int:
 
 
 def _facts(end: StepCompleted) -> list[str]:
-    """Return what is known about the end of a step, the most important first."""
+    """Return the facts about the end of a step, the most important first."""
     return [
         *([] if end.status == "ok" else [end.status]),
         format_duration(end.elapsed_ms / 1000),

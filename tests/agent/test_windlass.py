@@ -184,7 +184,7 @@ async def test_a_session_file_that_cannot_be_written_is_only_a_warning(
     def fail(folder: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("agent.run_scope.refresh_session", fail)
+    monkeypatch.setattr("agent.sessions.views.session_summary.refresh_session", fail)
     async with Windlass(config(tmp_path, lead_reply("Hello."))) as windlass:
         await collect(windlass, "greet")
     assert windlass.outcome is not None

@@ -20,7 +20,7 @@ class PtyTerminal:
             cwd=str(user.home),
             encoding="utf-8",
             codec_errors="replace",
-            timeout=30,
+            timeout=120,
             dimensions=(40, columns),
         )
 

@@ -76,6 +76,9 @@ class User:
         ended = run_warm(invocation, LIMIT_S)
         result = ProgramResult(exit_code=ended.returncode, stdout=ended.stdout.decode(), stderr=ended.stderr.decode())
         _skip_if_refused(result)
+        if result.exit_code:
+            # Shown if the test fails: an exit code alone gives no reason.
+            print(f"agent {' '.join(words)} ended with {result.exit_code}: {result.stderr or result.stdout[-4000:]}")
         return result
 
     def script(self, *replies: object, name: str = "script.jsonl") -> str:

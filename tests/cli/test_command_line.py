@@ -22,6 +22,12 @@ def read(*words: str) -> CommandLine:
         ((), None, []),
         (("run", "fix it", "--model", "m"), "run", ["run", "fix it", "--model", "m"]),
         (("-p", "fix it", "--model", "m"), "run", ["run", "--model", "m", "--", "fix it"]),
+        # `-p` as a flag of its own, as in other agents.
+        (("-p", "--model", "m", "fix it"), "run", ["run", "--model", "m", "fix it"]),
+        (("--model", "m", "fix it", "-p"), "run", ["run", "--model", "m", "fix it"]),
+        (("fix the bug", "-p"), "run", ["run", "fix the bug"]),
+        (("-p", "- the first point"), "run", ["run", "--", "- the first point"]),
+        (("-p", "-"), "run", ["run", "--", "-"]),
         (("--model", "m", "-C", "src"), None, ["--model", "m", "-C", "src"]),
         (("help",), None, ["--help"]),
         (("help", "run"), "run", ["run", "--help"]),
@@ -72,7 +78,7 @@ def test_one_text_that_is_no_command_is_a_request(
         (("hepl",), "unknown command 'hepl', did you mean help?"),
         (("help", "chek"), "unknown command 'chek', did you mean check?"),
         (("fix", "the", "bug"), "unknown command 'fix'"),
-        (("fix the bug", "and that one"), "one request at a time, and 'and that one' is another"),
+        (("fix the bug", "and that one"), "expected one request, but 'and that one' is a second one"),
         (("--model", "m", "run", "x"), "--model before a command applies only to the prompt"),
         (("-c", "run"), "-c before a command applies only to the prompt"),
     ],
@@ -84,6 +90,7 @@ def test_mistakes_point_to_the_right_command(words: tuple[str, ...], message: st
     assert "agent run" not in caught.value.hint or "run" in words
 
 
+@pytest.mark.slow
 def test_without_a_terminal_a_request_names_agent_run(user: User) -> None:
     ended = user.agent("fix the 'bug'")
     assert (ended.exit_code, ended.stdout) == (2, "")
@@ -105,3 +112,44 @@ def test_a_group_alone_shows_what_is_there(user: User, name: str) -> None:
 def test_help_of_a_command_is_its_help(user: User) -> None:
     assert user.agent("help", "run") == user.agent("run", "--help")
     assert user.agent("help") == user.agent("--help")
+
+
+def test_words_of_other_agents_are_explained() -> None:
+    for word, hint in (
+        ("login", "OPENAI_API_KEY"),
+        ("init", "`/init`"),
+        ("models", "agent config set model"),
+        ("version", "agent --version"),
+        ("history", "`agent sessions`"),
+        ("undo", "agent sessions undo"),
+        ("diff", "agent sessions diff"),
+    ):
+        with pytest.raises(UsageError, match=f"unknown command '{word}'") as caught:
+            read(word)
+        assert hint in caught.value.hint
+
+
+def test_wrong_flags_and_arguments_are_errors_like_others(user: User) -> None:
+    for words, error, hint in (
+        (("run", "--yolo", "x"), "no such option: --yolo", "here it is --approval-mode yolo"),
+        (("run", "-m", "gpt", "x"), "no such option: -m", "here it is --model"),
+        (("run", "--allowed-tools", "x", "y"), "no such option: --allowed-tools", "here it is --allow"),
+        (("run", "--mcp-config", "x", "y"), "no such option: --mcp-config", "here it is --mcp"),
+        (
+            ("-r", "x", "--fork-session"),
+            "no such option: --fork-session",
+            "here it is --fork of `agent run`, or `/fork` at the prompt",
+        ),
+        (("check", "ls", "-la"), "no such option: -l", "quote the command: agent check 'ls -la'"),
+        (("run", "--modle", "gpt", "x"), "no such option: --modle, did you mean --model?", "see `agent run --help`"),
+        (("--bogus",), "no such option: --bogus", "see `agent --help`"),
+        (("run", "fix", "it"), "unexpected argument: it", 'put the task in quotes: agent run "…"'),
+        (
+            ("run", "--max-steps", "x", "y"),
+            "invalid value for '--max-steps': 'x' is not a valid int",
+            "see `agent run --help`",
+        ),
+        (("sessions", "show"), "missing argument 'SESSION'", "see `agent sessions show --help`"),
+    ):
+        ended = user.agent(*words)
+        assert (ended.exit_code, ended.stdout, ended.stderr) == (2, "", f"error: {error}\nhint: {hint}\n")

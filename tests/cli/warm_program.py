@@ -10,18 +10,28 @@ import sys
 import tempfile
 from importlib import import_module
 
+from tests.tooling.safety.judge_harness import judge_command
+
 # The modules every run needs; the run imports the rest.
 IMPORTED = (
     "agent.app",
+    "agent.backends.sandbox.lazy_runner",
     "agent.backends.sandbox.runner",
+    "agent.backends.sandbox.self_test",
     "agent.executor",
     "agent.memory.after_run",
+    "agent.model.http.response_parser",
     "agent.model.recorded.script",
+    "agent.model.reply.textual_calls",
+    "agent.sessions.checkpoints.record_changes",
     "cli.application",
-    "cli.run.result_output",
+    "cli.commands.run",
     "cli.exit",
+    "cli.run.result_output",
     "cli.run.run_task",
     "tooling.safety.shell.shell_judge",
+    "tree_sitter",
+    "tree_sitter_bash",
 )
 LARGEST_REQUEST = 1 << 18
 
@@ -81,6 +91,8 @@ def _was_reaped() -> bool:
 if __name__ == "__main__":
     for name in IMPORTED:
         import_module(name)
+    # Loads and compiles the rules, which takes half as long as a run.
+    judge_command("ls")
     # Garbage collection would copy every page that the forked programs share with this process.
     gc.freeze()
     signal.signal(signal.SIGINT, signal.SIG_DFL)

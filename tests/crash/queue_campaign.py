@@ -16,6 +16,7 @@ from agent.service.dbos_engine.engine import DbosEngine
 from agent.service.task import ENDED, TaskQuery, TaskRequest, TaskState
 from agent.vocabulary.task_config import TaskConfig
 from tests.cli.terminal_user import User, composer_reply, plan
+from tests.running_processes import read_all
 
 STEPS = ("s1", "s2", "s3", "s4")
 FILE = "out.txt"
@@ -36,14 +37,14 @@ class Campaign:
     def engine(self) -> DbosEngine:
         return DbosEngine(self.user.data, self.url)
 
-    def submit(self, count: int) -> list[str]:
+    def submit(self, count: int, *, first: int = 0) -> list[str]:
         """Queue tasks of four steps each, which need no model but for the plan."""
         self.user.data.mkdir(exist_ok=True, mode=0o700)
         model = self.user.script(plan(*_steps()), composer_reply("All lines are there."))
 
         async def queue() -> list[str]:
             engine = self.engine()
-            requests = [_request(model, number) for number in range(count)]
+            requests = [_request(model, number) for number in range(first, first + count)]
             ids = [(await engine.tasks.submit(request)).task_id for request in requests]
             await engine.close()
             return ids
@@ -79,10 +80,35 @@ class Campaign:
 
     def unfinished(self) -> int:
         """Return how many tasks have not ended."""
+        return self._count(set(TaskState) - ENDED)
 
+    def wait_until_one_has_started(self, limit_s: float) -> None:
+        """Wait until a worker has registered and works on a task."""
+        deadline = time.monotonic() + limit_s
+        while not self._count({TaskState.RUNNING, *ENDED}):
+            assert time.monotonic() < deadline, "no task has started"
+            time.sleep(0.1)
+
+    def wait_until_all_are_alive(self, limit_s: float) -> None:
+        """Wait until all workers have registered."""
+        deadline = time.monotonic() + limit_s
+        while self._alive() < len(self.running):
+            assert time.monotonic() < deadline, "not all workers have started"
+            time.sleep(0.1)
+
+    def _alive(self) -> int:
         async def count() -> int:
             engine = self.engine()
-            found = await engine.tasks.list(TaskQuery(limit=10_000, states=frozenset(set(TaskState) - ENDED)))
+            workers = (await engine.stats()).workers
+            await engine.close()
+            return sum(worker.is_alive for worker in workers)
+
+        return asyncio.run(count())
+
+    def _count(self, states: set[TaskState]) -> int:
+        async def count() -> int:
+            engine = self.engine()
+            found = await engine.tasks.list(TaskQuery(limit=10_000, states=frozenset(states)))
             await engine.close()
             return len(found)
 
@@ -159,19 +185,12 @@ def repeated_steps(log: Path) -> list[str]:
     return [name for name, count in done.items() if count > 1]
 
 
-def left_running(name: str) -> list[str]:
+def left_running(name: str) -> list[int]:
     """Return the processes of a campaign that still exist, once they had time to end."""
     marker = f"{_MARKER}={name}".encode()
     for _ in range(100):
-        found = [path.parent.name for path in Path("/proc").glob("[0-9]*/environ") if _has(path, marker)]
+        found = [pid for pid, text in read_all("environ") if marker in text.split(b"\0")]
         if not found:
             return []
         time.sleep(0.1)
     return found
-
-
-def _has(path: Path, marker: bytes) -> bool:
-    try:
-        return marker in path.read_bytes().split(b"\0")
-    except OSError:
-        return False

@@ -59,7 +59,7 @@ def serve() -> Iterator[CountingServer]:
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
         http.daemon_threads = True
         server.port = http.server_address[1]
-        thread = threading.Thread(target=http.serve_forever, daemon=True)
+        thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
         thread.start()
         try:
             yield server

@@ -7,11 +7,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from os import kill
-from pathlib import Path
 
 import pytest
 
 from tests.cli.terminal_user import User
+from tests.running_processes import read_all
 
 pytestmark = pytest.mark.slow
 LIMIT_S = 60
@@ -22,14 +22,7 @@ BACKENDS: dict[str, tuple[str, ...]] = {"sandbox": (), "host": ("--backend", "ho
 
 def find_processes(word: str, kind: str) -> list[int]:
     """Return the processes whose environment or command line (`kind`) contains a word."""
-    found = []
-    for path in Path("/proc").glob(f"[0-9]*/{kind}"):
-        try:
-            if word.encode() in path.read_bytes():
-                found.append(int(path.parent.name))
-        except OSError:
-            continue
-    return found
+    return [pid for pid, text in read_all(kind) if word.encode() in text]
 
 
 def marker_of(agent: "subprocess.Popen[bytes]") -> str:

@@ -43,19 +43,27 @@ def test_workers_that_are_killed_lose_and_repeat_nothing(campaign: Campaign, kil
     print(f"seed {seed}")
     campaign.run(random.Random(seed), max_kills=kills if is_full else 3, limit_s=3600 if is_full else LIMIT_S)
     campaign.check(ids)
+    print(f"{len(ids)} tasks, {campaign.kills} kills")
     assert campaign.kills
 
 
 def test_a_database_that_crashes_stops_nothing_for_good(user: User, postgres: PostgresServer, kills: int) -> None:
     campaign = Campaign(user=user, url=postgres.new_database(), workers=2)
-    ids = campaign.submit(300 if kills > MANY_KILLS else 6)
+    ids = campaign.submit(count := 300 if kills > MANY_KILLS else 6)
     campaign.start_workers()
-    time.sleep(3)
+    campaign.wait_until_all_are_alive(LIMIT_S)
+    campaign.wait_until_one_has_started(LIMIT_S)
+    started = tuple(campaign.running)
     postgres.stop("immediate")
     time.sleep(7)
     postgres.start()
+    # Work that begins after the crash, when the workers have noticed that their leases had ended.
+    time.sleep(3)
+    ids += campaign.submit(2, first=count)
     campaign.run(random.Random(0), max_kills=0, limit_s=3600 if kills > MANY_KILLS else LIMIT_S)
     campaign.check(ids)
+    # Their leases had ended meanwhile, but nobody was there to take over.
+    assert tuple(campaign.running) == started
 
 
 def test_a_worker_that_was_stopped_for_long_changes_nothing(user: User, postgres: PostgresServer) -> None:
@@ -63,7 +71,8 @@ def test_a_worker_that_was_stopped_for_long_changes_nothing(user: User, postgres
     ids = campaign.submit(4)
     campaign.start_workers()
     [zombie] = campaign.running
-    time.sleep(3)
+    # Stopped before that, it would have no lease to lose.
+    campaign.wait_until_one_has_started(LIMIT_S)
     os.kill(zombie.pid, signal.SIGSTOP)
     # Its lease ends, and another worker takes over.
     campaign.running = [campaign.start_worker()]

@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from unittest.mock import patch
 
@@ -53,15 +53,17 @@ def _rules() -> Iterator[tuple[str, str, str]]:
 
 
 def _corpora() -> Iterator[tuple[str, str, str]]:
-    everyday = Counter(_decision(line) for line in _lines("everyday.txt"))
+    everyday = Counter(_decisions(_lines("everyday.txt")))
     yield (
         f"everyday commands, {everyday.total()}",
         f"{everyday[Decision.ASK]} ask, {everyday[Decision.BLOCK]} blocked",
         "`tests/data/commands/everyday.txt`",
     )
     expected = [line.split("\t", 1) for line in _lines("dangerous.txt")]
-    dangerous = Counter(_decision(command) for _, command in expected)
-    softened = sum(wanted == "block" and _decision(command) is not Decision.BLOCK for wanted, command in expected)
+    decisions = _decisions(command for _, command in expected)
+    dangerous = Counter(decisions)
+    wanted = [decision for decision, _ in expected]
+    softened = sum(pair[0] == "block" and pair[1] is not Decision.BLOCK for pair in zip(wanted, decisions, strict=True))
     yield (
         f"dangerous commands, {dangerous.total()}",
         f"{dangerous[Decision.ALLOW]} allowed; {dangerous[Decision.ASK]} ask, {dangerous[Decision.BLOCK]} blocked, "
@@ -102,11 +104,12 @@ def _lines(name: str) -> list[str]:
     return [line.replace(_LINE_FEED, "\n") for line in text.split("\n") if line]
 
 
-def _decision(command: str) -> Decision:
+def _decisions(commands: Iterable[str]) -> list[Decision]:
     """Judge with an ordinary home: below /tmp, where tests may have theirs, it would be world-writable."""
     ctx = ExecCtx(user_id=USER, task_id=TASK, working_dir=_WORKSPACE)
+    actions = (Action(tool="run_command", effect="execute", subject=text, cwd=_WORKSPACE) for text in commands)
     with patch.dict(os.environ, HOME="/home/me"):
-        return _JUDGE.judge(Action(tool="run_command", effect="execute", subject=command, cwd=_WORKSPACE), ctx).decision
+        return [_JUDGE.judge(action, ctx).decision for action in actions]
 
 
 def _row(cells: tuple[str, str, str]) -> str:

@@ -302,7 +302,7 @@ def run_and_signal(
             if is_time(line):
                 break
         process.send_signal(number)
-        rest, _ = process.communicate(timeout=30)
+        rest, _ = process.communicate(timeout=120)
     return [json.loads(line) for line in (*lines, *rest.splitlines())]
 
 
@@ -314,7 +314,7 @@ def test_an_approval_on_a_terminal_is_a_pair_of_events(user: User, key: str, dec
     (user.home / "work").mkdir()
     words = user.command("run", "x", "--model", user.script(*replies), "-C", "work", *STREAM)
     line = f"{shlex.join(words)} > events.jsonl"
-    terminal = pexpect.spawn("bash", ["-c", line], env=user.environment(), cwd=user.home, timeout=30, encoding="utf-8")  # type: ignore[arg-type]
+    terminal = pexpect.spawn("bash", ["-c", line], env=user.environment(), cwd=user.home, timeout=120, encoding="utf-8")  # type: ignore[arg-type]
     terminal.expect("no, or write why not: ")
     terminal.sendline(key)
     terminal.expect(pexpect.EOF)

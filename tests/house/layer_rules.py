@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping
 
 from tests.house.lazy_imports import LAZY_LIBRARIES, LAZY_MODULES
-from tests.house.source_tree import LAYERS, Import, Module, imports
+from tests.house.source_tree import LAYERS, Import, Module, imports, statements
 
 _OUTSIDE = ("tests", "bench", "examples")
 _TERMINAL_LIBRARIES = ("rich", "typer", "click", "prompt_toolkit")
@@ -65,7 +65,7 @@ def prints(source: Module) -> Iterator[str]:
     """Find output to the terminal outside cli."""
     if source.layer == "cli":
         return
-    for node in ast.walk(source.tree):
+    for node in ast.walk(source.tree) if "print" in source.text or "input" in source.text else ():
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("print", "input"):
             yield f"{source.name}:{node.lineno} calls {node.func.id}()"
     if source.name != _STDOUT_GUARD:
@@ -140,8 +140,13 @@ def _is_package(name: str, known: frozenset[str]) -> bool:
 
 def _dotted_uses(source: Module, dotted: tuple[str, ...]) -> Iterator[str]:
     """Find uses of dotted names like `sys.stdout`, also through an alias or a from-import."""
+    # Whatever the alias, both parts of the name are written somewhere.
+    if not any(
+        part in source.text and last in source.text for part, _, last in (name.partition(".") for name in dotted)
+    ):
+        return
     aliases = {"": ""}
-    for node in ast.walk(source.tree):
+    for node in statements(source.tree):
         if isinstance(node, ast.Import):
             aliases |= {alias.asname: alias.name for alias in node.names if alias.asname}
         if isinstance(node, ast.ImportFrom):

@@ -15,6 +15,7 @@ class Module:
     """One source file."""
 
     name: str
+    text: str
     tree: ast.Module
     is_package: bool = False
 
@@ -37,34 +38,48 @@ class Import:
 
 def module(name: str, source: str) -> Module:
     """Return a module from text, for tests of the checks themselves."""
-    return Module(name=name, tree=ast.parse(source))
+    return Module(name=name, text=source, tree=ast.parse(source))
 
 
-@cache
 def modules() -> tuple[Module, ...]:
     """Return every module of the four layers."""
     return read_modules(ROOT)
 
 
+@cache
 def read_modules(root: Path) -> tuple[Module, ...]:
     """Return every module of the four layers in a checkout."""
     return tuple(_read(path, root) for layer in LAYERS for path in sorted((root / layer).rglob("*.py")))
 
 
-def imports(source: Module) -> Iterator[Import]:
-    """Yield every import of a module, also inside functions."""
-    yield from _imports(source.tree, is_lazy=False, is_typing_only=False)
+@cache
+def imports(source: Module) -> tuple[Import, ...]:
+    """Return every import of a module, also inside functions."""
+    return tuple(_imports(source.tree, is_lazy=False, is_typing_only=False))
+
+
+def statements(node: ast.AST) -> Iterator[ast.stmt]:
+    """Yield every statement below a node; an expression contains none, and most nodes are in one."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.stmt):
+            yield child
+        if not isinstance(child, ast.expr):
+            yield from statements(child)
 
 
 def _read(path: Path, root: Path) -> Module:
     parts = path.relative_to(root).with_suffix("").parts
     is_package = parts[-1] == "__init__"
     name = ".".join(parts[:-1] if is_package else parts)
-    return Module(name=name, tree=ast.parse(path.read_text(), filename=str(path)), is_package=is_package)
+    text = path.read_text()
+    return Module(name=name, text=text, tree=ast.parse(text, filename=str(path)), is_package=is_package)
 
 
 def _imports(node: ast.AST, *, is_lazy: bool, is_typing_only: bool) -> Iterator[Import]:
     for child in ast.iter_child_nodes(node):
+        # An expression contains no statement, and most nodes are in one.
+        if isinstance(child, ast.expr):
+            continue
         match child:
             case ast.Import(names=names):
                 targets = [(alias.name, ()) for alias in names]

@@ -4,7 +4,8 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterable, Iterator
-from importlib.metadata import packages_distributions
+from functools import cache
+from importlib.metadata import PackageNotFoundError, distribution
 
 from tests.house.source_tree import LAYERS, ROOT, Module, imports, module, modules
 
@@ -20,15 +21,25 @@ def declared_dependencies() -> frozenset[str]:
     return frozenset(_distribution(line) for line in (*PROJECT["dependencies"], *extras))
 
 
+@cache
+def declared_libraries() -> frozenset[str]:
+    """Return what the declared dependencies install, and their own names, for those that are not installed here."""
+    found = {name.replace("-", "_") for name in declared_dependencies()}
+    for name in declared_dependencies():
+        try:
+            files = distribution(name).files or ()
+        except PackageNotFoundError:
+            continue
+        found |= {file.parts[0].removesuffix(".py") for file in files}
+    return frozenset(found)
+
+
 def undeclared_imports(sources: Iterable[Module]) -> Iterator[str]:
-    known, owners = declared_dependencies(), packages_distributions()
     for source in sources:
         for imported in imports(source):
             library = imported.target.partition(".")[0]
             library = TRANSITIVE.get(library, library)
-            if library in LAYERS or library in sys.stdlib_module_names:
-                continue
-            if not known & {_distribution(owner) for owner in owners.get(library, [library])}:
+            if library not in (*LAYERS, *sys.stdlib_module_names) and library not in declared_libraries():
                 yield f"{source.name}:{imported.line} imports {library}, which pyproject.toml does not declare"
 
 

@@ -3,7 +3,7 @@
 import statistics
 from pathlib import Path
 
-from tests.house.folder_rules import SMALL_MODULES, crowded_folders, folder_cycles, small_modules
+from tests.house.folder_rules import MAX_MODULES, SMALL_MODULES, crowded_folders, folder_cycles, small_modules
 from tests.house.source_tree import ROOT, module, modules
 
 HABIT_LINES = 300
@@ -18,9 +18,12 @@ def test_no_folder_is_crowded() -> None:
     assert list(crowded_folders(modules())) == []
 
 
-def test_no_folder_of_tests_is_crowded() -> None:
-    counts = {folder: len(list(folder.glob("*.py"))) for folder in (ROOT / "tests").rglob("*") if folder.is_dir()}
-    assert {str(folder): count for folder, count in counts.items() if count > 25} == {}
+def test_no_folder_of_tests_or_benches_is_crowded() -> None:
+    folders = {path.parent for name in ("tests", "bench") for path in (ROOT / name).rglob("*.py")}
+    counts = {folder: len([path for path in folder.glob("*.py") if path.stem != "__init__"]) for folder in folders}
+    # A folder of tests has helpers besides its tests.
+    limits = {folder: MAX_MODULES if folder.is_relative_to(ROOT / "bench") else 25 for folder in folders}
+    assert {str(folder): count for folder, count in counts.items() if count > limits[folder]} == {}
 
 
 def test_the_children_of_a_folder_do_not_import_each_other_in_a_circle() -> None:

@@ -92,7 +92,7 @@ def test_the_full_path_rule_can_fail(source: str) -> None:
 
 def test_the_package_rule_can_fail() -> None:
     for source in ("", '"""Doc."""\nfrom agent.engine import A'):
-        package = Module(name="agent.x", tree=module("", source).tree, is_package=True)
+        package = Module(name="agent.x", text=source, tree=module("", source).tree, is_package=True)
         assert violations("code_in_package_files", (package,))
 
 

@@ -35,9 +35,13 @@ AFTER_FIRST_REQUEST = (
     *("agent.backends.egress.host_rules", "agent.planning.manifest_file", "agent.planning.plan_text"),
     *("agent.model.reply.textual_calls", "agent.model.reply.call_arguments", "agent.sessions.checkpoints.keeper"),
     *("agent.memory.after_run", "agent.workspace.worktrees", "tooling.files.temp_dir", "tooling.images.prepare"),
-    *("tooling.patch.hunks", "tooling.safety.shell.shell_judge", "tooling.web.http.web_client"),
+    *("tooling.patch.hunks", "tooling.safety.shell.shell_judge", "tooling.web.http.web_client", "tooling.invoke"),
+    *("tooling.tools.run_command", "tooling.tools.read_file", "tooling.files.change_file", "agent.memory.triggers"),
+    *("agent.model.http.response_parser", "agent.model.wire.reply_stream", "agent.model.fault_mapping", "zlib"),
+    *("agent.sessions.views.session_summary", "agent.sessions.views.task_list", "agent.execution.result.structured"),
+    *("agent.config.edit", "tooling.tool_catalog", "importlib.util"),
 )
-MOST_OWN_MODULES = 290
+MOST_OWN_MODULES = 235
 _NOTE_AT_FIRST_REQUEST = """
 import sys
 from agent.model.http.connection import Connection

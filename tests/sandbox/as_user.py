@@ -15,7 +15,9 @@ from tooling.contract.command import CommandOutput, CommandRequest
 async def run(workspace: Path, environ: dict[str, str], script: str, sandbox: str) -> CommandOutput:
     runner = build_sandbox_runner(workspace=workspace, environ=environ, sandbox_type=sandbox)
     try:
-        return await runner.run(CommandRequest(argv=("bash", "-c", script), cwd=workspace, timeout_s=120))
+        output = await runner.run(CommandRequest(argv=("bash", "-c", script), cwd=workspace, timeout_s=120))
+        await runner.stop()
+        return output
     finally:
         runner.close()
 

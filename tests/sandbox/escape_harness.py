@@ -17,6 +17,7 @@ from pathlib import Path
 
 from agent.backends.sandbox.seccomp import ARCHITECTURES
 from tests.programs import require
+from tests.running_processes import read_all
 from tests.sandbox.probes import ESCAPES, Escape
 
 ESCAPE_TIMEOUT_S = 10
@@ -125,15 +126,9 @@ class EscapeHarness:
 
     def find_survivors(self, mark: str = "") -> list[int]:
         """Return the processes that sleep for the time of our marker."""
-        found = []
-        for path in Path("/proc").glob("[0-9]*/cmdline"):
-            try:
-                words = path.read_bytes().split(b"\0")
-            except OSError:
-                continue
-            if words[0] == b"sleep" and any(word.startswith((mark or self.marker).encode()) for word in words):
-                found.append(int(path.parent.name))
-        return found
+        prefix = (mark or self.marker).encode()
+        lines = [(pid, line.split(b"\0")) for pid, line in read_all("cmdline")]
+        return [pid for pid, words in lines if words[0] == b"sleep" and any(word.startswith(prefix) for word in words)]
 
     def kill_survivors(self) -> None:
         """Kill the processes that escaped on plain bash."""

@@ -182,6 +182,7 @@ _NAMESPACES = {
     "mount": "unshare -m true",
     "network": "unshare -n true",
     "process": "unshare -pf true",
+    "time": "unshare -T true",
     "user-and-root": "unshare -Ur true",
     "clone-call": _python(
         "import ctypes, os; c = ctypes.CDLL(None); p = c.syscall("
@@ -234,10 +235,13 @@ _SURVIVORS = {
 }
 
 ESCAPES = (
-    *(Escape(name=f"read/{name}", script=script) for name, script in _READS.items()),
-    *(Escape(name=f"write/{name}", script=script, created_file=file) for name, (script, file) in _WRITES.items()),
+    *(Escape(name=f"read/{name}", script=script) for name, script in {**_READS, **side_doors.OF_READS}.items()),
+    *(
+        Escape(name=f"write/{name}", script=script, created_file=file)
+        for name, (script, file) in {**_WRITES, **side_doors.OF_WRITES}.items()
+    ),
     *(Escape(name=f"environment/{name}", script=script) for name, script in _ENVIRONMENT.items()),
-    *(Escape(name=f"network/{name}", script=script) for name, script in _NETWORK.items()),
+    *(Escape(name=f"network/{name}", script=script) for name, script in {**_NETWORK, **side_doors.OF_NETWORK}.items()),
     *(Escape(name=f"processes/{name}", script=script) for name, script in _PROCESSES.items()),
     *(
         Escape(name=f"change/{name}", script=script, changed=_CHANGED_FACT.get(name, name))

@@ -2,8 +2,10 @@
 
 import os
 import re
+import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from agent.backends.sandbox.git import guard, repositories
 from agent.backends.sandbox.runner import SandboxCommandRunner
 from tests.agent.backends.backend_cases import BuildRunner, list_names
 from tests.programs import needs
+from tests.sandbox.ordinary_user import NOBODY, run_as_nobody
 from tooling.contract.command import CommandRequest
 
 pytestmark = [pytest.mark.slow, needs("git")]
@@ -43,10 +46,12 @@ class Checkout:
 
     def __init__(self, folder: Path) -> None:
         self.workspace, self.outside, self.home = folder / "ws", folder / "outside", folder / "home"
-        for path in (self.workspace, self.outside, self.home):
-            path.mkdir()
         self.evil = self.workspace / "evil.sh"
         self.ran = self.outside / "ran"
+
+    def build(self) -> None:
+        for path in (self.workspace, self.outside, self.home):
+            path.mkdir(parents=True)
         self.evil.write_text(f"#!/bin/sh\ntouch {self.ran}\n")
         self.evil.chmod(0o755)
         self._git(
@@ -92,22 +97,39 @@ class Checkout:
         return {"PATH": os.environ["PATH"], "HOME": str(self.home), **_USER}
 
     def use_git(self) -> None:
-        """Do what a user and her editor do in every folder: look, and commit."""
+        """Do what a user and her editor do in every folder, look and commit, until planted code runs."""
         folders = [path.parent for path in self.workspace.rglob(".git")] + [
             self.outside / "linked",
             self.workspace / "bare",
         ]
         for folder in (self.workspace, *folders):
             for line, more in (*((line, {}) for line in USED), *((line, _NO_SETTINGS) for line in USED[-2:])):
-                if folder.is_dir():
+                if folder.is_dir() and not self.ran.exists():
                     subprocess.run(
                         ["git", *line.split()],
                         cwd=folder,
                         env={**self._environ(), **more},
                         capture_output=True,
-                        timeout=20,
+                        timeout=120,
                         check=False,
                     )
+
+
+@pytest.fixture(scope="module")
+def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a checkout that was built once and moved aside; git stores its first place in many files."""
+    folder = tmp_path_factory.mktemp("planting")
+    Checkout(folder / "used").build()
+    return (folder / "used").rename(folder / "pristine")
+
+
+@pytest.fixture
+def checkout(pristine: Path) -> Iterator[Checkout]:
+    """Return a copy, in the place where the checkout was built."""
+    used = pristine.with_name("used")
+    shutil.copytree(pristine, used, symlinks=True)
+    yield Checkout(used)
+    shutil.rmtree(used)
 
 
 async def plant(runner: SandboxCommandRunner, checkout: Checkout, script: str) -> None:
@@ -121,9 +143,8 @@ async def plant(runner: SandboxCommandRunner, checkout: Checkout, script: str) -
 @pytest.mark.parametrize("sandbox", [pytest.param("bubblewrap", marks=needs("bwrap")), "landlock"])
 @pytest.mark.parametrize("name", PLANTS)
 async def test_what_a_command_plants_for_git_does_not_run(
-    name: str, sandbox: str, tmp_path: Path, build_runner: BuildRunner
+    name: str, sandbox: str, checkout: Checkout, build_runner: BuildRunner
 ) -> None:
-    checkout = Checkout(tmp_path)
     environ = {"PATH": os.environ["PATH"], "HOME": str(checkout.home)}
     await plant(build_runner(checkout.workspace, sandbox, environ=environ), checkout, PLANTS[name])
     checkout.use_git()
@@ -131,12 +152,50 @@ async def test_what_a_command_plants_for_git_does_not_run(
 
 
 @pytest.mark.parametrize("name", [name for name in PLANTS if name != "new repository in a hurry"])
-def test_without_a_sandbox_it_runs(name: str, tmp_path: Path) -> None:
-    checkout = Checkout(tmp_path)
+def test_without_a_sandbox_it_runs(name: str, checkout: Checkout) -> None:
     environ = {"PATH": os.environ["PATH"], "HOME": str(checkout.home), "EVIL": str(checkout.evil), **_USER}
     subprocess.run(["bash", "-c", PLANTS[name]], cwd=checkout.workspace, env=environ, capture_output=True, check=False)
     checkout.use_git()
     assert checkout.ran.exists(), name
+
+
+_CLOSED = """
+for name in top parent/inner store hooks written; do git init -q $name; done
+for name in top parent/inner store written; do config > $name/.git/config; done
+cp $EVIL hooks/.git/hooks/post-commit
+chmod 111 top parent store/.git hooks/.git/hooks
+chmod 555 written written/.git
+"""
+
+
+@needs("bwrap")
+@pytest.mark.skipif(os.getuid() != 0, reason="becomes another user")
+def test_a_folder_that_a_command_has_closed_hides_nothing_from_us() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        workspace, evil = folder / "ws", folder / "ws" / "evil.sh"
+        for path in (workspace, folder / "marks"):
+            path.mkdir()
+            os.chown(path, NOBODY, NOBODY)
+        ran = folder / "marks" / "ran"
+        evil.write_text(f"#!/bin/sh\ntouch {ran}\n")
+        evil.chmod(0o755)
+        environ = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", **_USER}
+        script = f"EVIL={evil}\n{_CONFIG}\n{_CLOSED}"
+        run_as_nobody(script, workspace=workspace, environ=environ, copy=folder / "copy")
+        for used in ("top", "parent/inner", "store", "hooks", "written"):
+            for line in ("git status", "git commit -q --allow-empty -m x"):
+                subprocess.run(
+                    line.split(),
+                    cwd=workspace / used,
+                    env=environ,
+                    user=NOBODY,
+                    group=NOBODY,
+                    extra_groups=[],
+                    check=False,
+                )
+            assert not ran.exists(), used
 
 
 @needs("bwrap")
@@ -221,7 +280,7 @@ async def test_what_the_user_has_set_in_a_repository_far_below_stays(
 async def test_what_was_there_stays_even_if_there_are_too_many_folders_to_look_at(
     tmp_path: Path, build_runner: BuildRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(repositories, "_MAX_FOLDERS_OF_ALL", 4)
+    monkeypatch.setattr(repositories, "_MAX_FOLDERS_BEFORE", 4)
     store = tmp_path / "ws" / "a" / "b" / "c" / "d" / "e" / ".git"
     for part in ("HEAD", "objects", "refs", "hooks"):
         (store / part).mkdir(parents=True)
@@ -230,6 +289,16 @@ async def test_what_was_there_stays_even_if_there_are_too_many_folders_to_look_a
     runner = build_runner(tmp_path / "ws")
     monkeypatch.setattr(guard, "_CLOCK_NS", -(10**9))
     await runner.run(CommandRequest(argv=("true",), cwd=tmp_path / "ws", timeout_s=60))
-    monkeypatch.setattr(repositories, "_MAX_FOLDERS_OF_ALL", 40)
     await runner.stop()
     assert list_names(store / "hooks") == ["pre-commit"]
+
+
+async def test_a_command_cannot_hide_a_repository_behind_many_folders(
+    tmp_path: Path, build_runner: BuildRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(repositories, "_MAX_FOLDERS_BEFORE", 10)
+    runner = build_runner(tmp_path)
+    script = "mkdir -p {1..300}/x; git init -q 150/x/z; echo '[core] fsmonitor = evil' >> 150/x/z/.git/config"
+    await runner.run(CommandRequest(argv=("bash", "-c", script), cwd=tmp_path, timeout_s=60))
+    await runner.stop()
+    assert "evil" not in (tmp_path / "150/x/z/.git/config").read_text()

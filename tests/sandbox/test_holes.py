@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 HANG_S = 30
 LONG_RUN = """
 import asyncio, os, sys
+from dataclasses import replace
 from pathlib import Path
 from agent.backends.sandbox.runner import build_sandbox_runner
 from tooling.contract.command import CommandRequest
@@ -122,3 +124,21 @@ def test_commands_are_killed_with_the_agent(tmp_path: Path) -> None:
     while find_processes(MARK) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert find_processes(MARK) == []
+
+
+@needs("git")
+async def test_a_search_runs_the_program_of_the_system_and_does_not_look_at_repositories(
+    tmp_path: Path, build_runner: BuildRunner
+) -> None:
+    (tmp_path / "bin").mkdir()
+    for name in ("ls", "planted"):
+        text = "#!/bin/sh\necho planted; git init -q new; git -C new config alias.x '!evil'\n"
+        (tmp_path / "bin" / name).write_text(text)
+        (tmp_path / "bin" / name).chmod(0o755)
+    runner = build_runner(tmp_path, environ={**ENVIRON, "PATH": f"{tmp_path}/bin:{ENVIRON['PATH']}"})
+    reads = CommandRequest(argv=("ls", "bin"), cwd=tmp_path, timeout_s=20, only_reads=True)
+    assert (await runner.run(reads)).output == b"ls\nplanted\n"
+    # One that the system does not have is a command like every other.
+    assert (await runner.run(replace(reads, argv=("planted",)))).output == b"planted\n"
+    await runner.stop()
+    assert "evil" not in (tmp_path / "new/.git/config").read_text()

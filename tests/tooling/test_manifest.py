@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from tests.tooling.test_policy import CTX, WORKSPACE, command_action
+from tests.tooling.test_reviewed_policy import FakeReviewer
 from tests.tooling.tool_harness import FakeUser
 from tooling.approvals.manifest import ANY_FILE, Manifest, needed_for
-from tooling.approvals.policy import NOT_IN_MANIFEST, PolicyApprover
-from tooling.contract.action import Action, ApprovalAnswer
+from tooling.approvals.policy import NOT_IN_MANIFEST, Mode, PolicyApprover
+from tooling.contract.action import Action, ApprovalAnswer, Opinion
 from tooling.safety.action_judge import ActionJudge
 
 JUDGE = ActionJudge()
@@ -92,6 +93,13 @@ def test_web_tools_reach_only_hosts_on_the_sheet() -> None:
     assert is_allowed(Manifest(hosts=("example.org",)), FETCH)
 
 
+def test_a_search_sends_words_elsewhere_and_must_be_on_the_sheet() -> None:
+    search = Action(tool="search_web", effect="web", subject="words of a file", cwd=WORKSPACE)
+    assert not is_allowed(Manifest(hosts=("example.org",)), search)
+    assert is_allowed(Manifest(tools=("search_web",)), search)
+    assert needed_for(search, JUDGE.judge(search, CTX)) == Manifest(tools=("search_web",))
+
+
 def test_neither_mode_nor_rules_allow_more_than_the_sheet() -> None:
     action = command_action("git push")
     assert decide(Manifest(), action, mode="yolo") is None
@@ -116,6 +124,15 @@ async def test_without_a_user_the_difference_is_reported_and_the_run_fails() -> 
     assert (answer.decision, answer.by, answer.remark) == ("fail", "the manifest", f"{NOT_IN_MANIFEST}.")
     assert found == [needed_for(action, JUDGE.judge(action, CTX))]
     assert found[0].programs == ("git push",)
+
+
+@pytest.mark.parametrize("mode", ["yolo", "review", "auto-edit"])
+async def test_no_mode_and_no_reviewer_widens_the_sheet(mode: Mode) -> None:
+    for reviewer in (None, FakeReviewer(Opinion(verdict="allow", text="fine"))):
+        policy = PolicyApprover(manifest=Manifest(), mode=mode, on_approval="fail", reviewer=reviewer)
+        for action in (command_action("git push"), EDIT):
+            answer = await policy.approve(action, JUDGE.judge(action, CTX), CTX)
+            assert (answer.decision, answer.by) == ("fail", "the manifest"), (mode, reviewer, action)
 
 
 async def test_with_a_user_what_is_not_on_the_sheet_is_asked() -> None:

@@ -224,3 +224,35 @@ def test_no_rule_applies_to_an_external_tool_that_has_changed() -> None:
     assert allowed is not None
     assert (allowed.decision, allowed.by) == ("allow", "a rule")
     assert policy.decide(replace(action, changed="its description has changed"), asked) is None
+
+
+@pytest.mark.parametrize(
+    ("rule", "command"),
+    [
+        ("git worktree", "git worktree add /tmp/x"),
+        ("git worktree add", "git worktree add ../x main"),
+        ("git worktree", "git worktree move tree ~/tree"),
+        ("git worktree", "git worktree remove --force /srv/other"),
+        ("git clone", "git clone https://example.org/a.git /tmp/x"),
+        ("git clone", "git clone https://example.org/a.git -- ../x"),
+        ("git init", "git init /srv/other"),
+        ("git bundle", "git bundle create ../x.bundle main"),
+    ],
+)
+def test_a_git_command_that_writes_to_another_folder_needs_a_rule_that_names_it(rule: str, command: str) -> None:
+    assert not covers_command(rule, command)
+    assert covers_command(command, command)
+    assert rule_for(command) == command
+
+
+@pytest.mark.parametrize(
+    ("rule", "command"),
+    [
+        ("git worktree", "git worktree list"),
+        ("git worktree", "git worktree prune -v"),
+        ("git clone", "git clone --depth 1 https://example.org/a.git lib/a"),
+        ("git init", "git init -q sub"),
+    ],
+)
+def test_a_git_command_that_stays_in_its_folder_is_covered_by_its_first_words(rule: str, command: str) -> None:
+    assert covers_command(rule, command)

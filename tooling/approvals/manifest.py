@@ -1,6 +1,6 @@
-"""The permission manifest: one sheet of everything a plan or run needs that would otherwise be asked for.
+"""The permission manifest: everything a plan or run needs that would otherwise be asked for.
 
-A manifest grants only what the verdict *ask* is about. What is blocked stays blocked.
+A manifest grants only actions with the verdict *ask*. Blocked actions stay blocked.
 """
 
 import os
@@ -22,9 +22,9 @@ class Manifest:
     """Permissions that are approved as one.
 
     `programs` are rules as for `--allow`, or exact commands; `hosts` are names, with a leading dot for all subdomains;
-    `writes` and `deletes` are files, folders or patterns below the workspace; `tools` are further tools that ask;
-    `secrets` are the names of keys; `max_usd` is the limit of the cost. `plan` is the hash of the only plan that it is
-    for; without one it is for any.
+    `writes` and `deletes` are files, folders or patterns below the workspace; `tools` are other tools that ask;
+    `secrets` are the names of keys; `max_usd` is the cost limit. `plan` is the hash of the only plan that it applies
+    to; without one it applies to any.
     """
 
     plan: str = ""
@@ -42,18 +42,18 @@ class Manifest:
         return not any(getattr(self, name) for name in LISTS)
 
     def covers_hosts(self, hosts: Sequence[str]) -> bool:
-        """Whether all hosts are on the sheet."""
+        """Whether the manifest grants all hosts."""
         return all(any(_is_host_covered(rule, host) for rule in self.hosts) for host in hosts)
 
     def covers_paths(self, action: Action) -> bool:
-        """Whether all files that an action writes or deletes are on the sheet."""
+        """Whether the manifest grants all files that an action writes or deletes."""
         needs = needed_for(action, Verdict(decision=Decision.ASK))
         return all(_is_path_covered(self.writes, path) for path in needs.writes) and all(
             _is_path_covered(self.deletes, path) for path in needs.deletes
         )
 
     def merge(self, other: "Manifest") -> "Manifest":
-        """Return a manifest that grants what either grants; plan and cost limit stay."""
+        """Return a manifest with the permissions of both; plan and cost limit stay."""
         return replace(
             self,
             programs=_union(self.programs, other.programs),
@@ -65,7 +65,7 @@ class Manifest:
         )
 
     def missing(self, needs: "Manifest") -> "Manifest":
-        """Return the part of `needs` that is not on this sheet."""
+        """Return the part of `needs` that this manifest does not grant."""
         return Manifest(
             programs=tuple(need for need in needs.programs if not self._covers_program(need)),
             hosts=tuple(host for host in needs.hosts if not self.covers_hosts((host,))),
@@ -92,7 +92,7 @@ LISTS = tuple(field.name for field in fields(Manifest) if field.name not in ("pl
 
 
 def needed_for(action: Action, verdict: Verdict, *, limits_network: bool = True) -> Manifest:
-    """Return the smallest manifest that covers an action that asks; `limits_network` if a proxy enforces hosts."""
+    """Return the smallest manifest for an action that needs approval; `limits_network` if a proxy enforces hosts."""
     match action.effect:
         case "web" if verdict.hosts:
             return Manifest(hosts=verdict.hosts)
@@ -110,7 +110,7 @@ def needed_for(action: Action, verdict: Verdict, *, limits_network: bool = True)
 
 
 def merge_all(manifests: Iterable[Manifest]) -> Manifest:
-    """Return one manifest that grants what any of them grants."""
+    """Return one manifest with the permissions of all."""
     merged = Manifest()
     for manifest in manifests:
         merged = merged.merge(manifest)
@@ -130,7 +130,7 @@ def _is_host_covered(rule: str, host: str) -> bool:
 
 
 def _relative(path: str, cwd: Path) -> str:
-    """Return a path below the workspace, links resolved: a link must not lead from an approved folder to another."""
+    """Return a path below the workspace, links resolved: a link must not lead out of an approved folder."""
     root, found = os.path.realpath(cwd), os.path.realpath(cwd / path)
     return os.path.relpath(found, root) if found == root or found.startswith(root + os.sep) else found
 
@@ -140,7 +140,7 @@ def _is_path_covered(patterns: Sequence[str], path: str) -> bool:
 
 
 def _matches_path(pattern: str, path: str) -> bool:
-    """Whether a path is a file of the pattern or inside a folder of it; `*` stays within a folder, `**` does not."""
+    """Whether a path matches the pattern or is inside a matching folder; `*` stays within a folder, `**` does not."""
     if pattern == path:
         return True
     pattern = pattern.removeprefix("./").rstrip("/")

@@ -13,7 +13,8 @@ A reviewer looks at everything that would be asked, also at what mode yolo allow
 never milder; only in mode review it may allow what would be asked.
 
 A manifest given for the run replaces rules and modes that allow: what is on it is allowed, everything else that would
-be asked, and every edit, is asked about. A manifest that the user approves during the run adds to the rules.
+be asked, every edit and every search of the web is asked about. A manifest that the user approves during the run adds
+to the rules.
 
 In mode plan only commands that just read are run at all. Blocked actions never reach the policy and stay blocked in
 every mode. Clearing the memory is asked about every time: neither rules nor earlier answers apply to it.
@@ -38,6 +39,7 @@ from tooling.approvals.rule_text import (
 from tooling.approvals.script_content import script_digests
 from tooling.contract.action import (
     REVIEWER,
+    VERDICT,
     Action,
     ApprovalAnswer,
     Approver,
@@ -98,7 +100,7 @@ class PolicyApprover:
         self._limits_network = limits_network
         self._only_reads = only_reads
         self._save_rules = save_rules
-        # The digests of the files that an action runs, as they were when it was allowed.
+        # The digests of the files that an action runs, at the time it was allowed.
         self._allowed_for_run: dict[Action, Mapping[str, str]] = {}
         self._first_digests: dict[str, str] = {}
         self._ask_locks: dict[tuple[str, ...], asyncio.Lock] = {}
@@ -118,12 +120,12 @@ class PolicyApprover:
             return await self._review_and_ask(action, verdict, ctx)
 
     def grant(self, manifest: Manifest) -> None:
-        """Allow what is on a sheet that the user has approved, for the rest of the run."""
+        """Allow the permissions of an approved manifest for the rest of the run."""
         self._granted = self._granted.merge(manifest)
         self._allow = (*self._allow, *manifest.programs, *manifest.tools)
 
     def needs(self, action: Action, verdict: Verdict) -> Manifest:
-        """Return what a manifest must have for an action that would be asked about; empty if it would not."""
+        """Return the manifest for an action that would be asked about; empty if it would not."""
         is_asked = self._manifest is not None or self._mode not in ("never", "plan")
         can_grant = verdict.decision is not Decision.BLOCK and action.effect != "forget"
         if not (is_asked and can_grant and self._needs_approval(action, verdict)):
@@ -137,7 +139,7 @@ class PolicyApprover:
 
     async def _review_and_ask(self, action: Action, verdict: Verdict, ctx: ExecCtx) -> ApprovalAnswer:
         """Get the reviewer's opinion, then ask the user unless the opinion decides."""
-        # Without a user, what would be asked is refused whatever a reviewer thinks.
+        # Without a user, actions that would be asked are refused regardless of the reviewer.
         can_matter = self._user is not None or self._mode in ("review", "yolo")
         opinion = await self._reviewer.review(action, verdict, ctx) if self._reviewer and can_matter else None
         answer = self._answer_of(opinion, action)
@@ -152,6 +154,9 @@ class PolicyApprover:
         """Return the decision that follows from the reviewer's opinion; None means that the user must be asked."""
         if opinion is not None and opinion.verdict == "deny":
             return ApprovalAnswer(decision="deny", by=REVIEWER, remark=opinion.text, opinion=opinion)
+        if self._manifest is not None:
+            # No mode widens a manifest, whatever a reviewer thinks.
+            return None
         is_agreed = opinion is not None and opinion.verdict == "allow"
         if self._mode == "yolo" and action.effect != "forget" and (opinion is None or is_agreed):
             return ApprovalAnswer(decision="allow", by=_YOLO)
@@ -180,7 +185,7 @@ class PolicyApprover:
         if self._mode == "plan" and self._changes_something(action):
             return ApprovalAnswer(decision="deny", by="approval mode plan", remark=PLAN_MODE, is_failure=False)
         if not self._needs_approval(action, verdict):
-            return ApprovalAnswer(decision="allow", by="the verdict")
+            return ApprovalAnswer(decision="allow", by=VERDICT)
         if action.effect != "forget" and (by := self._allowed_by(action, verdict)):
             return ApprovalAnswer(decision="allow", by=by, rule=action.subject if by == _THIS_RUN else "")
         if self._mode == "never":
@@ -188,10 +193,13 @@ class PolicyApprover:
         return None
 
     def _refuse(self, decision: OnApproval, by: str, why: str, action: Action, verdict: Verdict) -> ApprovalAnswer:
-        """Refuse, and name the flags that would really let the action through."""
+        """Refuse, and name the flags that would actually allow the action."""
         if action.effect == "forget":
             remark = f"{why}; only the user can clear the memory, for example with `agent memory clear`."
             return ApprovalAnswer(decision=decision, by=by, remark=remark)
+        if self._manifest is not None and action.changed:
+            remark = f"{NOT_IN_MANIFEST}, and no manifest can grant it: {action.changed}."
+            return ApprovalAnswer(decision=decision, by=_MANIFEST, remark=remark)
         if self._manifest is not None:
             self._on_missing(needed_for(action, verdict, limits_network=self._limits_network))
             return ApprovalAnswer(decision=decision, by=_MANIFEST, remark=f"{NOT_IN_MANIFEST}.")
@@ -212,11 +220,11 @@ class PolicyApprover:
         return action.effect in ("write", "execute", "external")
 
     def _allowed_by(self, action: Action, verdict: Verdict) -> str:
-        """Return what allows the action without asking, or an empty string."""
+        """Return the rule or mode that allows the action without asking, or an empty string."""
         if verdict.must_ask:
             return ""
         is_yolo = self._mode == "yolo" and self._manifest is None
-        # What a server has changed since it was allowed is another tool.
+        # A tool that its server has changed since it was allowed counts as another tool.
         if action.changed:
             return _YOLO if is_yolo else ""
         if self._allowed_for_run.get(action) == script_digests(verdict.scripts):
@@ -247,7 +255,8 @@ class PolicyApprover:
         if verdict.decision is Decision.ASK:
             return True
         if self._manifest is not None:
-            return action.effect == "write"
+            # A search without a URL goes to a provider that no host list names.
+            return action.effect == "write" or (action.effect == "web" and not action.url)
         return action.effect == "write" and self._mode in ("ask", "review") and self._asks_for_edits
 
     def _denied_by(self, action: Action, verdict: Verdict) -> str:
@@ -289,7 +298,7 @@ class PolicyApprover:
         return bool(split_digest(rule)[0]) or self._is_unchanged(command, digest)
 
     def _is_unchanged(self, command: str, digest: str) -> bool:
-        """Whether the files that a command runs are as they were when a rule without a digest first allowed it."""
+        """Whether the files that a command runs are unchanged since a rule without a digest first allowed it."""
         return self._first_digests.setdefault(command, digest) == digest
 
 

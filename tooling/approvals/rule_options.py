@@ -1,11 +1,12 @@
-"""Options that make an ordinary command run another program or write elsewhere; a rule must spell them out."""
+"""Words that make an ordinary command run another program or write elsewhere; a rule must spell them out."""
 
+import re
 from collections.abc import Sequence
 
 from tooling.contract.lazy_pattern import lazy_pattern
 
 # Long options with one of these words in their name take a program, code to load, or a file to write. `--file` and
-# `--config` count as well: what such a file says decides what the program does.
+# `--config` count as well: the content of such a file determines what the program does.
 _NAMES = """
     exec execute execdir exec-batch exec-path extcmd ext-diff command cmd program prog shell script-shell rsh ssh
     sshcommand upload-pack receive-pack uploadpack receivepack open-files-in-pager pager editor tool gui askpass
@@ -18,13 +19,16 @@ _NAMES = """
     wrapper launcher linker toolexec vettool agentpath javaagent rsync-path template templates separate-git-dir
     target prefix root install-dir destdir directory index-url extra-index-url registry find-links trusted-host
     files-from from-file source include-path module-path rootdir basetemp confcutdir privileged volume mount cap-add
-    device security-opt unsafe-paths remove-source-files
+    device security-opt unsafe-paths remove-source-files smtp-server
 """
 _LONG = frozenset(_NAMES.split())
+# The last word of options such as `--tree-filter` and `--to-cmd`.
+_LAST_WORDS = ("-filter", "-cmd", "-command", "-exec", "-program", "-hook", "-shell", "-pager", "-editor", "-script")
 _DASHES = lazy_pattern(r"--?([A-Za-z][\w-]*)")
 # Short options that mean the same, by program or by its subcommand.
 _SHORT = {
     "git": "-c",
+    "git config": "-f",
     "git grep": "-O",
     "git rebase": "-x",
     "git difftool": "-x",
@@ -79,14 +83,24 @@ _SHORT = {
 # `make SHELL=./x`, `make CC=…`: an assignment among the words changes which program is run.
 _ASSIGNS = frozenset({"make", "gmake", "env", "ninja", "just", "dd", "gradle", "mvn", "ant"})
 _ASSIGNMENT = lazy_pattern(r"(?:-D)?[A-Za-z_][\w.]*[:?+]?=")
+# Settings that git takes from its configuration as names of programs, files or hosts; these are the usual others.
+_PROGRAM_SETTING = lazy_pattern(
+    r"(?!user\.|init\.|color\.|pull\.|push\.|fetch\.prune|rerere\.|advice\.)[A-Za-z-]+\..+", re.I
+)
+
+# Subcommands of git that write to a folder or file among their operands.
+_DESTINATIONS = frozenset({"worktree", "clone", "init", "bundle"})
+_LEADS_OUT = lazy_pattern(r"[/~]|.*[`$]|(?:.*/)?\.\.(?:/|$)")
 
 
 def runs_or_writes_elsewhere(words: Sequence[str], covered: int) -> bool:
-    """Return whether words beyond those that a rule covers make the command run or write something else."""
+    """Return whether words beyond those covered by a rule make the command run or write something else."""
     if len(words) <= covered:
         return False
     program = words[0].rpartition("/")[2]
     subcommand = words[1] if len(words) > 1 else ""
+    if program == "git" and subcommand in _DESTINATIONS and any(map(_LEADS_OUT.match, words[covered:])):
+        return True
     short = f"{_SHORT.get(program, '')} {_SHORT.get(f'{program} {subcommand}', '')}".split()
     for word in words[covered:]:
         if word == "--":
@@ -94,6 +108,8 @@ def runs_or_writes_elsewhere(words: Sequence[str], covered: int) -> bool:
         if word.startswith("-") and (_is_named(word) or any(_is_short(word, option) for option in short)):
             return True
         if program in _ASSIGNS and _ASSIGNMENT.match(word):
+            return True
+        if (program, subcommand) == ("git", "config") and _PROGRAM_SETTING.match(word):
             return True
     return False
 
@@ -108,7 +124,12 @@ def _is_named(word: str) -> bool:
     name = found[1].lower()
     if name in _LONG:
         return True
-    return word.startswith("--") and len(name) > 2 and any(known.startswith(name) for known in _LONG)
+    if not word.startswith("--"):
+        return False
+    # Abbreviated, the last word may be cut.
+    return (len(name) > 2 and any(known.startswith(name) for known in _LONG)) or any(
+        last in name or last.startswith(f"-{name.rpartition('-')[2]}") for last in _LAST_WORDS if "-" in name
+    )
 
 
 def _is_short(word: str, option: str) -> bool:

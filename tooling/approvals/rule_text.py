@@ -13,7 +13,7 @@ _SUBCOMMANDS = frozenset(
 _RUNNERS = frozenset(("run", "exec", "x", "dlx", "run-script", "alias"))
 DIGEST_PREFIX = "sha256:"
 _REDIRECTIONS = ("<", ">", "&>")
-# Programs that can do anything their arguments say: a rule for them would be broader than it looks.
+# Programs that can do anything, depending on their arguments: a rule for them would be broader than it looks.
 _TOO_BROAD = frozenset(
     """
     bash sh dash zsh fish ksh busybox toybox python python2 python3 pypy3 node deno bun ruby perl php lua awk gawk mawk
@@ -26,7 +26,7 @@ _TOO_BROAD = frozenset(
 
 
 def covers_command(rule: str, command: str, digest: str = "") -> bool:
-    """Whether a command starts with the words of an allow rule, and nothing beyond them leads elsewhere.
+    """Whether a command starts with the words of an allow rule, and the rest of it runs or writes nothing else.
 
     Redirections and options that run or write something else must be part of the rule. `digest` is that of the files
     the command runs.
@@ -71,7 +71,7 @@ def covers_host(rule: str, fetch: str) -> bool:
 
 
 def is_command_prefix(rule: str, command: str) -> bool:
-    """Whether a command starts with the words of a deny rule, whatever follows and in whatever folder it is."""
+    """Whether a command starts with the words of a deny rule, regardless of the rest and of its folder."""
     from tooling.safety.shell.command import program_name
 
     _, rule = split_digest(rule)
@@ -98,9 +98,9 @@ def _canonical_words(rule: str) -> list[str]:
     try:
         words = shlex.split(rule)
     except ValueError:
-        # An apostrophe that closes nothing.
+        # An unmatched apostrophe.
         words = rule.split()
-    # A path in a rule is relative to the workspace, which stands for the root here.
+    # A path in a rule is relative to the workspace, which is the root here.
     program = program_identity(words[0], "/", "/") if words and words[0][:1] not in ("/", "~") else ""
     program = program or (program_identity(words[0], "", "") if words else "")
     return " ".join(map(quote_word, (program, *words[1:]))).split()

@@ -1,4 +1,4 @@
-"""The content of the files that commands run: an approval is for what was there when it was given."""
+"""Digests of the files that commands run: an approval applies only to the content at that time."""
 
 import hashlib
 from collections.abc import Iterable, Mapping
@@ -6,15 +6,16 @@ from pathlib import Path
 
 from tooling.approvals.rule_text import DIGEST_PREFIX
 from tooling.contract.action import Script
+from tooling.files.open_regular import open_regular
 
-# 128 bits: nobody can write another script with the same digest.
+# 128 bits: no other script with the same digest can be constructed.
 _DIGEST_LENGTH = 32
 _MAX_FILE_BYTES = 8_000_000
 _CHUNK = 1_000_000
 
 
 def script_digests(scripts: Iterable[Script]) -> Mapping[str, str]:
-    """Return a digest of the files that each command runs, by command; commands that run none are missing."""
+    """Return a digest of the files that each command runs, by command; commands that run none are omitted."""
     hashes: dict[str, hashlib._Hash] = {}
     for script in scripts:
         content = _content_hash(script.path)
@@ -25,12 +26,12 @@ def script_digests(scripts: Iterable[Script]) -> Mapping[str, str]:
 
 
 def _content_hash(path: Path) -> str:
-    """Return the hash of a regular file, or nothing; size and time stand for the end of a very long one."""
+    """Return the hash of a regular file, or nothing; the end of a very long one is represented by size and time."""
     try:
         if not path.is_file():
             return ""
         found = hashlib.sha256()
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             left = _MAX_FILE_BYTES
             while left > 0 and (chunk := file.read(min(_CHUNK, left))):
                 found.update(chunk)

@@ -13,9 +13,10 @@ Effect: TypeAlias = Literal["read", "write", "execute", "web", "ask", "note", "r
 Scope: TypeAlias = Literal["once", "run", "project", "always"]
 
 
-# `by` of an answer that the user or the reviewer model gave; values of the event stream.
+# `by` of an answer by the user or the reviewer model, or without asking; values of the event stream.
 USER = "person"
 REVIEWER = "reviewer"
+VERDICT = "the verdict"
 
 
 class Decision(IntEnum):
@@ -33,7 +34,7 @@ class Action:
     `paths` are all files of a call that names several, `deletes` those of them that it deletes. `url` is the URL that
     the model chose; a call that uses only services configured by the user has none. `preview` computes the diff of an
     edit for the approval prompt; `is_requested` means that the user's request asks for exactly this action. `changed`
-    says what is different since the user allowed it: neither rules nor earlier answers apply then.
+    describes the difference since the user allowed it: neither rules nor earlier answers apply then.
     """
 
     tool: str
@@ -71,9 +72,9 @@ class Verdict:
     `commands` are the simple commands found in a shell text, each as its canonical words; `commands_to_approve` are
     those that need approval, so that a rule for one of them never covers another. `is_only_network` means that the
     hosts they reach are the only reason for the verdict. `scripts` are the files of the workspace that they run: an
-    approval is for the content these have. `opinion` is the reviewer's, if there is one. `approved_by` names a program
-    of the user that has approved the action in the user's place; with `must_ask` neither a rule nor a mode replaces the
-    user's answer.
+    approval applies to their current content. `only_reads` means that the action cannot change anything. `opinion` is
+    the reviewer's, if there is one. `approved_by` names a user program that approved the action in the user's
+    place; with `must_ask` neither a rule nor a mode replaces the user's answer.
     """
 
     decision: Decision
@@ -86,13 +87,14 @@ class Verdict:
     hosts: tuple[str, ...] = ()
     is_only_network: bool = False
     scripts: tuple[Script, ...] = ()
+    only_reads: bool = False
     opinion: Opinion | None = None
     approved_by: str = ""
     must_ask: bool = False
 
     @property
     def involves(self) -> tuple[str, ...]:
-        """Return every program, redirect target and host, each as text for the user who decides."""
+        """Return every program, redirect target and host, as text for the user who decides."""
         return (
             *(f"runs {program}" for program in self.programs),
             *(f"redirects to {target}" for target in self.targets),
@@ -110,8 +112,8 @@ class ApprovalAnswer:
     """The answer to an approval request: from the user, a rule, the mode, or because no user is present.
 
     `remark` is passed on to the model. `scope` is how long an approval lasts; `command` is set if the user edited the
-    command. A refusal that the user expects, as in plan mode, is no failure of the run. `opinion` is the reviewer's, if
-    nobody else was asked.
+    command. A refusal that the user expects, as in plan mode, is not a failure of the run. `opinion` is the
+    reviewer's, if only the reviewer was asked.
     """
 
     decision: Literal["allow", "deny", "defer", "fail"]

@@ -16,6 +16,7 @@ class CommandRequest:
     from, which must stay open until it has started. If the output exceeds `cap_bytes`, only its head and tail stay in
     memory; if `spool` is set, that file gets the full output. `on_output` gets the output as it arrives. With
     `may_leave_processes`, processes that it starts in the background may outlive it, where the runner supports it.
+    `only_reads` is set for a program of the system that changes no file: nothing is compared before and after it.
     """
 
     argv: tuple[str, ...]
@@ -27,6 +28,7 @@ class CommandRequest:
     spool: Path | None = None
     merge_stderr: bool = True
     may_leave_processes: bool = False
+    only_reads: bool = False
     cancel_check: Callable[[], bool] | None = None
     on_output: Callable[[bytes], None] | None = None
 
@@ -43,7 +45,7 @@ class BackgroundProcess:
 class CommandOutput:
     """The exit code of a process, its output (head and tail if it was too long) and the full size of that output.
 
-    `left_running` are processes that still run in the background; `ended_processes` counts those that were ended.
+    `left_running` are processes that still run in the background; `ended_processes` counts those that were killed.
     """
 
     exit_code: int
@@ -62,7 +64,7 @@ class CommandRunner(Protocol):
     """Runs processes on the host or in a sandbox; all implementations pass the same contract tests."""
 
     async def run(self, request: CommandRequest) -> CommandOutput:
-        """Run until exit, timeout or cancellation; unless the request says otherwise, no child survives the return.
+        """Run until exit, timeout or cancellation; unless the request allows it, no child survives the return.
 
         Raises OSError if the process cannot be started.
         """

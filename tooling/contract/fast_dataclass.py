@@ -1,14 +1,14 @@
-"""A faster `dataclass` for slotted classes: same behavior, but what only instances need is built for the first one.
+"""A faster `dataclass` for slotted classes: same behavior, but methods are built when the first instance needs them.
 
-Every start of the program creates hundreds of these classes and makes instances of few. The standard library compiles
-up to eight functions for each; here one is, the constructor, and the others are shared. mypy sees the decorator of the
-standard library.
+Every start of the program creates hundreds of these classes, and a few instances of some. The standard library compiles
+up to eight functions for each; here they are shared, and only a class with many instances has its own constructor.
+mypy sees the decorator of the standard library.
 """
 
 import dataclasses
 from collections.abc import Callable
 from dataclasses import MISSING, Field
-from functools import cache
+from functools import cache, partial
 from operator import attrgetter
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -27,47 +27,90 @@ __all__ = ["dataclass"]
 
 T = TypeVar("T")
 _FACTORY = object()
-# What a class has before it is decorated and its slotted copy gets anew.
+# Attributes of the undecorated class that its slotted copy defines anew.
 _REPLACED = ("__dict__", "__weakref__")
+# A class with so many instances gets a constructor of its own: compiling one takes as long as a hundred calls without
+# one, and most classes have few instances.
+_COMPILED_AT = 40
 
 
 class _OnFirstUse:
     """A class attribute that is computed when it is first read."""
 
     def __init__(self, name: str, compute: Callable[[type], object]) -> None:
-        self.name = name
+        self._name = name
         self._compute = compute
-        self.cls: type = object
 
     def __get__(self, instance: object, owner: type) -> Any:
-        setattr(self.cls, self.name, self._compute(self.cls))
-        return getattr(owner if instance is None else instance, self.name)
+        cls = next(base for base in owner.__mro__ if base.__dict__.get(self._name) is self)
+        setattr(cls, self._name, self._compute(cls))
+        return getattr(owner if instance is None else instance, self._name)
+
+
+class _Constructor:
+    """The `__init__` of a class: one for all classes, and a compiled one for those with many instances."""
+
+    __slots__ = ("_calls", "_cls", "_plan")
+
+    def __init__(self) -> None:
+        self._calls = 0
+        self._cls: Any = None
+        self._plan: _Plan | None = None
+
+    def bind(self, cls: type) -> None:
+        self._cls = cls
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        self._calls += 1
+        if instance is None or self._calls > _COMPILED_AT:
+            return self._compile().__get__(instance, owner)
+        if self._plan is None:
+            self._plan = _Plan(self._cls)
+        return partial(self._initialize, instance, self._plan)
+
+    def _compile(self) -> Any:
+        self._cls.__init__ = _build_init(self._cls)
+        return self._cls.__dict__["__init__"]
+
+    def _initialize(self, instance: Any, plan: "_Plan", /, *args: object, **given: object) -> None:
+        values = plan.defaults | given
+        if args or values.keys() != plan.names:
+            # Positional arguments are rare, and anything else is a mistake that Python reports.
+            self._compile()(instance, *args, **given)
+            return
+        for name, value in values.items():
+            _set(instance, name, plan.factories[name]() if value is _FACTORY else value)
+        if plan.has_check:
+            instance.__post_init__()
+
+
+class _Plan:
+    """Defaults of the fields of a class."""
+
+    __slots__ = ("defaults", "factories", "has_check", "names")
+
+    def __init__(self, cls: type) -> None:
+        parameters = _parameters(cls)
+        self.names = {one.name for one in parameters}
+        self.defaults = {one.name: one.default for one in parameters if one.default is not MISSING}
+        self.factories = {one.name: one.factory for one in parameters if one.factory is not MISSING}
+        self.has_check = hasattr(cls, "__post_init__")
+
+
+_set = object.__setattr__
 
 
 def _create(cls: type[T], *, is_frozen: bool, is_keyword_only: bool, has_equality: bool) -> type[T]:
     own = dict(cls.__dict__)
     names = [name for name, hint in cls.__annotations__.items() if getattr(hint, "__origin__", hint) is not ClassVar]
-    described = {"__module__": cls.__module__, "__annotations__": cls.__annotations__, "__doc__": cls.__doc__}
     defaults = {name: own.pop(name) for name in names if name in own}
     for name in _REPLACED:
         own.pop(name, None)
-
-    def describe() -> Any:
-        """Let the standard library describe the fields."""
-        model = type(cls.__name__, cls.__bases__, {**described, **defaults})
-        return dataclasses.dataclass(model, init=False, repr=False, eq=False, kw_only=is_keyword_only)
-
-    late = [
-        _OnFirstUse("__dataclass_fields__", lambda _: describe().__dataclass_fields__),
-        _OnFirstUse("__dataclass_params__", lambda _: describe().__dataclass_params__),
-        _OnFirstUse("__match_args__", lambda _: describe().__match_args__),
-        _OnFirstUse("__init__", _build_init),
-        _OnFirstUse("_compared", _build_getter),
-    ]
     inherited = {name for base in cls.__mro__[1:] for name in base.__dict__.get("__slots__", ())}
+    constructor = _Constructor()
     namespace = {
-        **{one.name: one for one in late},
         **_SHARED,
+        "__init__": constructor,
         **(_EQUALITY if has_equality else {}),
         **(_FROZEN if is_frozen else {}),
         **({"__hash__": _hash if is_frozen else None} if has_equality else {}),
@@ -79,13 +122,37 @@ def _create(cls: type[T], *, is_frozen: bool, is_keyword_only: bool, has_equalit
     }
     metaclass: Any = type(cls)
     created: type[T] = metaclass(cls.__name__, cls.__bases__, namespace)
-    for one in late:
-        one.cls = created
+    constructor.bind(created)
     return created
 
 
+def _describe_fields(cls: type) -> dict[str, Field[Any]]:
+    """Return the fields in the form that `dataclasses.fields` reads."""
+    described: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        for name, default, is_keyword in vars(base).get("_own_fields", ()):
+            one: Any = default if isinstance(default, Field) else dataclasses.field(default=default)
+            one.name, one.type, one.kw_only = name, base.__annotations__[name], is_keyword
+            # Without it, `dataclasses.fields` leaves the field out.
+            one._field_type = vars(dataclasses)["_FIELD"]
+            described[name] = one
+    return described
+
+
+def _describe_params(cls: Any) -> object:
+    """Return the parameters of the decorator in the form of the standard library."""
+    decorate: Any = dataclasses.dataclass(frozen=cls.__setattr__ is _frozen_setattr, eq=cls.__eq__ is _is_equal)
+    return decorate(type(cls.__name__, (), {})).__dataclass_params__
+
+
+def _match_args(cls: type) -> tuple[str, ...]:
+    return tuple(one.name for one in _parameters(cls) if not one.is_keyword)
+
+
 class _Parameter:
-    """A parameter of `__init__`: the field, and what it is if it is not given."""
+    """A parameter of `__init__`: the field and its default."""
+
+    __slots__ = ("default", "factory", "is_given", "is_keyword", "name")
 
     def __init__(self, name: str, default: Any, *, is_keyword: bool) -> None:
         self.name = name
@@ -100,12 +167,12 @@ class _Parameter:
 
 
 def _parameters(cls: type) -> list[_Parameter]:
-    """Return the parameters for the fields of a class and its bases; those that are keyword-only follow the others."""
+    """Return the parameters for the fields of a class and its bases; keyword-only ones follow the others."""
     found: dict[str, _Parameter] = {}
     for base in reversed(cls.__mro__):
         for name, default, is_keyword in vars(base).get("_own_fields", ()):
             found[name] = _Parameter(name, default, is_keyword=is_keyword)
-    # What is not given is set by `__post_init__`.
+    # `__post_init__` sets the fields that are not given.
     return sorted((one for one in found.values() if one.is_given), key=attrgetter("is_keyword"))
 
 
@@ -121,7 +188,7 @@ def _build_init(cls: Any) -> Callable[..., None]:
         co_qualname=f"{cls.__qualname__}.__init__",
     )
     factories = {f"_make_{number}": one.factory for number, one in enumerate(parameters)}
-    function = FunctionType(code, {"_set": object.__setattr__, "_FACTORY": _FACTORY, **factories})
+    function = FunctionType(code, {"_set": _set, "_FACTORY": _FACTORY, **factories})
     optional = [one for one in parameters if one.default is not MISSING]
     function.__defaults__ = tuple(one.default for one in optional if not one.is_keyword) or None
     function.__kwdefaults__ = {one.name: one.default for one in optional if one.is_keyword} or None
@@ -130,7 +197,7 @@ def _build_init(cls: Any) -> Callable[..., None]:
 
 @cache
 def _init_code(shape: tuple[tuple[bool, bool], ...], *, has_check: bool) -> CodeType:
-    """Compile the `__init__` of all classes with such fields: is each keyword-only, and has it a factory?"""
+    """Compile the `__init__` of all classes of this shape: for each field, is it keyword-only and has it a factory."""
     parameters, lines = ["self"], [" pass"]
     for number, (is_keyword, has_factory) in enumerate(shape):
         name = value = _placeholder(number)
@@ -152,7 +219,7 @@ def _placeholder(number: int) -> str:
 
 
 def _build_getter(cls: Any) -> object:
-    """Return a function that reads the fields of an instance that count for equality."""
+    """Return a function that reads the fields of an instance that are compared."""
     names = [field.name for field in dataclasses.fields(cls) if field.compare]
     return staticmethod(attrgetter(*names) if names else lambda instance: ())
 
@@ -187,6 +254,14 @@ def _setstate(self: Any, state: list[object]) -> None:
         object.__setattr__(self, field.name, value)
 
 
-_SHARED: dict[str, Any] = {"__repr__": _repr, "__getstate__": _getstate, "__setstate__": _setstate}
+_SHARED: dict[str, Any] = {
+    "__repr__": _repr,
+    "__getstate__": _getstate,
+    "__setstate__": _setstate,
+    "__dataclass_fields__": _OnFirstUse("__dataclass_fields__", _describe_fields),
+    "__dataclass_params__": _OnFirstUse("__dataclass_params__", _describe_params),
+    "__match_args__": _OnFirstUse("__match_args__", _match_args),
+    "_compared": _OnFirstUse("_compared", _build_getter),
+}
 _EQUALITY: dict[str, Any] = {"__eq__": _is_equal}
 _FROZEN: dict[str, Any] = {"__setattr__": _frozen_setattr, "__delattr__": _frozen_delattr}

@@ -6,7 +6,7 @@ from tooling.contract.result import FileChange, ToolError
 
 
 class Files(Protocol):
-    """Reads and writes files of the workspace by path; safe against links that are swapped meanwhile.
+    """Reads and writes files of the workspace by path; safe against links that are swapped concurrently.
 
     Paths outside the workspace and files that usually hold secrets raise ToolError.
     """
@@ -21,7 +21,7 @@ class Files(Protocol):
 
 
 class NoFiles:
-    """The files of a context outside of a call."""
+    """The files of a context outside of a call: every access is refused."""
 
     async def read_text(self, path: str) -> str:
         """Refuse."""

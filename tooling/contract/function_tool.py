@@ -16,19 +16,19 @@ from tooling.contract.result import ToolResult
 from tooling.contract.tool import AnyTool, Tool, ToolCommand, ToolSpec
 
 P = ParamSpec("P")
-# What a call is about, by its effect: the parameter that the judge looks at.
+# The parameter that the judge examines, by the effect of the call.
 _SUBJECTS = {"read": ("path",), "write": ("path",), "execute": ("command",), "web": ("url", "query")}
 _ARGUMENTS_HEADING = lazy_pattern(r"^\s*(?:Args|Arguments|Parameters):\s*$", re.MULTILINE)
 _ARGUMENT = lazy_pattern(r"^\s*(?::param\s+)?(\w+)(?:\s*\([^)]*\))?:\s*(.+)$")
 
 
 class NotATool(TypeError):
-    """A function cannot become a tool; the message says why."""
+    """A function cannot become a tool; the message is the reason."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ToolOptions:
-    """What a signature cannot tell; without an effect every call needs approval."""
+    """Properties that a signature cannot express; without an effect every call needs approval."""
 
     name: str = ""
     effect: Effect | None = None
@@ -125,7 +125,7 @@ def _build_class(
     commands: tuple[ToolCommand, ...],
 ) -> type[AnyTool]:
     class FunctionTool(Tool[object]):
-        """The tool of one function, which `function` is."""
+        """The tool of one function."""
 
         function: ClassVar[Callable[..., Awaitable[object]]]
 
@@ -179,7 +179,7 @@ def _schema(name: str, params: type) -> dict[str, object]:
 
 
 def _parse_docstring(text: str) -> tuple[str, dict[str, str]]:
-    """Return the description and what is said of each argument, under `Args:` or after `:param`."""
+    """Return the description and the texts of the arguments, under `Args:` or after `:param`."""
     heading = _ARGUMENTS_HEADING.search(text)
     description = text[: heading.start()] if heading else text
     described = text[heading.end() :] if heading else ""
@@ -196,7 +196,7 @@ def _describe(name: str, given: object) -> str:
 
 
 def _as_result(value: object) -> ToolResult:
-    """Return what a function returned as a result: a text as it is, other values as JSON."""
+    """Return a function's return value as a result: a text unchanged, other values as JSON."""
     if isinstance(value, ToolResult):
         return value
     if value is None:

@@ -16,7 +16,7 @@ class Image:
 
     @property
     def label(self) -> str:
-        """Return the text that stands for the image where it cannot be seen."""
+        """Return the text for places where the image cannot be shown."""
         return f"[image {self.name} {self.width}x{self.height}]".replace("  ", " ")
 
     @property

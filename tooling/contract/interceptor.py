@@ -9,11 +9,11 @@ from tooling.contract.tool import AnyTool
 
 @dataclass(slots=True, kw_only=True)
 class PendingCall:
-    """A tool call that is decoded and has not run yet.
+    """A tool call that is decoded but has not run.
 
-    Interceptors may replace `params`, with the `action` that follows from them. `verdict` and `approval` are set by the
-    interceptors that judge and approve. `must_ask` is a reason to ask the user whatever the verdict is, `approved_by`
-    names what has approved the call in the user's place; neither changes what is blocked. `remarks` are added to the
+    Interceptors may replace `params`, with the resulting `action`. `verdict` and `approval` are set by the
+    interceptors that judge and approve. `must_ask` is a reason to ask the user regardless of the verdict, `approved_by`
+    names what approved the call in the user's place; neither affects blocked calls. `remarks` are added to the
     result.
     """
 
@@ -32,7 +32,7 @@ class Interceptor:
     """Sees every call of a run; the default lets everything pass unchanged."""
 
     async def before(self, call: PendingCall) -> ToolResult | None:
-        """Return None to let the call pass, or the result to return in its place."""
+        """Return None to let the call pass, or a result to return instead."""
         return None
 
     async def after(self, call: PendingCall, result: ToolResult) -> ToolResult:

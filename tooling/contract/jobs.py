@@ -64,5 +64,5 @@ class Jobs(Protocol):
         ...
 
     async def stop(self, job: Job) -> None:
-        """End a job and everything it started."""
+        """Stop a job and everything it started."""
         ...

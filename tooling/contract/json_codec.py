@@ -19,13 +19,8 @@ T = TypeVar("T")
 
 _SCALARS: dict[type, str] = {str: "string", int: "integer", float: "number", bool: "boolean", Path: "string"}
 _LISTS: dict[object, Callable[[Iterable[object]], Collection[object]]] = {
-    tuple: tuple,
-    list: list,
-    set: set,
-    frozenset: frozenset,
-    Sequence: tuple,
-    Collection: tuple,
-    Iterable: tuple,
+    **{kind: kind for kind in (tuple, list, set, frozenset)},
+    **dict.fromkeys((Sequence, Collection, Iterable), tuple),
 }
 _MAPPINGS = (dict, Mapping, MutableMapping)
 _PLAIN = frozenset({str, bool, int, float})
@@ -58,7 +53,7 @@ def decode(cls: type[T], data: object, *, location: str = "", extra: Literal["fo
         raise DecodeError(f"unknown field {prefix}{unknown[0]}{did_you_mean(unknown[0], known)}")
     values: dict[str, object] = {}
     for name, reader in known.items():
-        # Not through a method: logs have millions of values, most of which need no more than a look at their type.
+        # Not through a method: logs have millions of values, most of which only need a type check.
         value = data.get(name, _MISSING)
         if value is _MISSING:
             if reader.is_required:
@@ -72,10 +67,15 @@ def decode(cls: type[T], data: object, *, location: str = "", extra: Literal["fo
 
 def encode(value: object) -> object:
     """Turn dataclasses, paths, tuples and mappings into plain JSON values."""
-    if value is None or type(value) in _PLAIN:
+    kind: type = type(value)
+    if value is None or kind in _PLAIN:
         return value
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {name: encode(getattr(value, name)) for name in _field_names(type(value))}
+    if (names := _field_names(kind)) is not None:
+        # Most fields are plain, and every event passes through here.
+        return {
+            name: item if (item := getattr(value, name)) is None or type(item) in _PLAIN else encode(item)
+            for name in names
+        }
     if isinstance(value, Mapping):
         return {str(key): encode(item) for key, item in value.items()}
     if isinstance(value, (tuple, list, set, frozenset)):
@@ -86,8 +86,9 @@ def encode(value: object) -> object:
 
 
 @cache
-def _field_names(cls: type) -> tuple[str, ...]:
-    return tuple(field.name for field in dataclasses.fields(cls))
+def _field_names(cls: type) -> tuple[str, ...] | None:
+    """Return the fields of a dataclass; None for any other class."""
+    return tuple(field.name for field in dataclasses.fields(cls)) if dataclasses.is_dataclass(cls) else None
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
@@ -104,7 +105,7 @@ def hints_of(cls: type) -> Mapping[str, object]:
     hints: dict[str, object] = {}
     for base in reversed(cls.__mro__[:-1]):
         hints |= base.__annotations__
-    # Evaluating what is no text takes as long as the rest of a decoder.
+    # Evaluating an annotation that is not text takes as long as the rest of a decoder.
     return get_type_hints(cls, include_extras=True) if any(isinstance(hint, str) for hint in hints.values()) else hints
 
 
@@ -115,7 +116,7 @@ def _fields(cls: type) -> tuple[tuple[dataclasses.Field[object], object], ...]:
 
 
 class _FieldReader:
-    """How one field is decoded: values of these types, and these texts, are what the field holds already."""
+    """Decoder of one field: values of these types, and these texts, are already decoded."""
 
     __slots__ = ("hint", "is_required", "texts", "types")
 
@@ -127,7 +128,7 @@ class _FieldReader:
         self.is_required = _is_required(field)
 
     def __getattr__(self, name: str) -> object:
-        # Found when the field is first read: of a large class few fields may ever be.
+        # Created when the field is first read: few fields of a large class may ever be.
         if name not in ("types", "texts"):
             raise AttributeError(name)
         self.types, self.texts = _unchanged(self.hint)
@@ -145,11 +146,11 @@ def _unchanged(hint: object) -> tuple[frozenset[type], frozenset[object]]:
         kinds, texts = _unchanged(next(arg for arg in args if arg is not type(None)))
         return kinds | {type(None)}, texts
     if origin is Mapping and args[1] is object:
-        # The keys of JSON are texts.
+        # Keys of JSON objects are texts.
         return frozenset({dict}), frozenset()
     if hint is object:
         return frozenset({str, int, float, bool, type(None), dict, list}), frozenset()
-    # Not float: a number that is none (NaN) is refused.
+    # Not float: NaN is refused.
     return (frozenset({hint}) if hint in (str, int, bool) else frozenset()), frozenset()
 
 
@@ -271,7 +272,7 @@ def _decode_time(data: str, location: str) -> datetime:
 
 
 def _decode_number(hint: type, data: object, location: str) -> object:
-    """Accept a number, or a string that is one: models often quote numbers."""
+    """Accept a number, or a string that contains one: models often quote numbers."""
     if isinstance(data, (int, float, str)):
         try:
             number = float(data)

@@ -16,8 +16,8 @@ class FileChange:
     """One file that a call changed, with line counts and a unified diff.
 
     `before` and `after` are hashes of the full content (None: no such file); `mode` is the file mode before the change,
-    `after_mode` the one after it if the change was found and not made. The content of a link is its target, that of a
-    folder is empty.
+    `after_mode` the one after it if the change was detected rather than made. The content of a link is its target,
+    that of a folder is empty.
     """
 
     path: str
@@ -47,8 +47,8 @@ class ToolMeta:
 
     `total_bytes` is the full size of a command's output, `dropped_bytes` the part that was never decoded. `output_path`
     names the file with the full output; `full_text` still has to be masked and written there. `tasks` is the to-do list
-    after a change. `cost_usd` is the price that an external service charges for the call. `allowed_by` says what let a
-    call pass that nobody was asked about.
+    after a change. `cost_usd` is the price that an external service charges for the call. `allowed_by` names the rule
+    or mode that allowed a call without asking.
     """
 
     status: CallStatus = "ok"
@@ -68,7 +68,7 @@ class ToolMeta:
 class ToolResult:
     """`content` is exactly what the model reads; `display`, if set, is shown to the user instead.
 
-    `images` are what the model sees besides.
+    `images` are additional images for the model.
     """
 
     content: str

@@ -22,7 +22,7 @@ _TYPE_NAMES = {
 
 
 def find_schema_error(value: object, schema: JsonObject, location: str) -> str | None:
-    """Return what is wrong with a value, or None if it is valid."""
+    """Return the error of a value, or None if it is valid."""
     kinds = _allowed_types(schema)
     if kinds and not any(_is_type(value, kind) for kind in kinds):
         expected = " or ".join(_TYPE_NAMES.get(kind, kind) for kind in kinds)

@@ -1,4 +1,4 @@
-"""The port through which tools find secrets in the files they change."""
+"""The port through which tools find secrets in files they change."""
 
 from typing import Protocol, TypeAlias
 
@@ -6,7 +6,7 @@ Span: TypeAlias = tuple[int, int]
 
 
 class Secrets(Protocol):
-    """Finds the secrets in a text. What the model reads has a mask in place of each."""
+    """Finds the secrets in a text. Text for the model has a mask in place of each."""
 
     def find_secrets(self, text: str) -> list[Span]:
         """Return the positions of all secrets, sorted and without overlaps."""

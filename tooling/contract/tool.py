@@ -14,6 +14,7 @@ from tooling.contract.json_codec import JsonObject, decode
 from tooling.contract.memory import Memory
 from tooling.contract.question import Asker
 from tooling.contract.result import TaskItem, ToolError, ToolResult
+from tooling.contract.scheduler import TaskScheduler
 from tooling.contract.secrets import NoSecrets, Secrets
 from tooling.contract.web import NoWeb, Web
 
@@ -77,7 +78,7 @@ def no_saved_tasks(ctx: ExecCtx) -> Sequence[TaskItem]:
 class ToolServices:
     """The ports and limits that every tool receives when it is created.
 
-    `saved_tasks` returns the to-do list that an earlier run of the session has left.
+    `saved_tasks` returns the to-do list of an earlier run of the session.
     """
 
     runner: CommandRunner
@@ -86,6 +87,7 @@ class ToolServices:
     command_timeout_s: float = 120.0
     web: Web = field(default_factory=NoWeb)
     memory: Memory | None = None
+    scheduler: TaskScheduler | None = None
     action_gate: ActionGate = field(default_factory=DenyFurtherActions)
     secrets: Secrets = field(default_factory=NoSecrets)
     saved_tasks: SavedTasks = no_saved_tasks
@@ -100,11 +102,6 @@ class Tool(ABC, Generic[P]):
 
     def __init__(self, services: ToolServices) -> None:
         self._services = services
-
-    @classmethod
-    def is_offered(cls, services: ToolServices) -> bool:
-        """Return whether a run with these services can use the tool."""
-        return True
 
     def parse_arguments(self, args: object) -> P:
         """Return the parameters of a call; raise DecodeError for arguments that do not fit."""
@@ -123,12 +120,12 @@ class Tool(ABC, Generic[P]):
         return Action(tool=self.spec.name, effect=self.spec.effect, subject=".", cwd=ctx.working_dir)
 
 
-# Any tool, whatever its parameter class: for collections of tools.
+# A tool with any parameter class, for collections of tools.
 AnyTool: TypeAlias = Tool[Any]
 
 
 def _without_defaults(schema: object) -> object:
-    """Leave out of a schema what every request would pay for and no model needs: calls are checked here anyway."""
+    """Remove schema parts that cost tokens and that no model needs: calls are validated here anyway."""
     if isinstance(schema, Mapping):
         is_default = {"additionalProperties": False, "required": []}
         return {key: _without_defaults(value) for key, value in schema.items() if is_default.get(key, ...) != value}
@@ -161,5 +158,5 @@ class ToolExecutor(Protocol):
         ...
 
     async def close(self) -> None:
-        """Stop everything that calls left running."""
+        """Stop background work of calls."""
         ...

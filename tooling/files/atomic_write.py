@@ -1,29 +1,103 @@
 """Replace files atomically: a reader sees the old content or the new, never a part."""
 
+import contextlib
 import itertools
 import os
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TypeAlias
 
 # A process killed during a write leaves a file with this suffix; `agent sessions fsck` removes it.
 TEMP_SUFFIX = ".tmp"
+# Each needs a descriptor, of which some systems allow a process only 256.
+_OPEN_AT_ONCE = 32
+_SYNCED_AT_ONCE = 8
+_ForEach: TypeAlias = Callable[[Callable[["_NewFile"], None], Sequence["_NewFile"]], Iterable[None]]
 
 
-def write_atomic(path: Path, data: bytes, *, is_synced: bool = True) -> None:
-    """Replace the file with `data`, durably if `is_synced`; on failure the old file is unchanged."""
-    temporary = path.parent / f".{path.name}.{os.urandom(4).hex()}{TEMP_SUFFIX}"
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    try:
-        with os.fdopen(fd, "wb") as file:
-            file.write(data)
-            file.flush()
-            if is_synced:
-                os.fsync(fd)
-        temporary.replace(path)
-    except OSError:
-        temporary.unlink(missing_ok=True)
-        raise
+def write_atomic(path: Path, data: bytes, *, is_synced: bool = True, is_name_synced: bool = True) -> None:
+    """Replace the file with `data`, durably if `is_synced`; on failure the old file is unchanged.
+
+    Without `is_name_synced`, call `fsync_dir` afterwards: once for several files.
+    """
+    file = _NewFile(path, data)
     if is_synced:
+        file.sync()
+    file.replace()
+    if file.problem:
+        raise file.problem
+    if is_synced and is_name_synced:
         fsync_dir(path.parent)
+
+
+def write_many(files: Sequence[tuple[Path, bytes]]) -> list[OSError | None]:
+    """Replace several files of one folder durably, each atomically; return the error of each, if any."""
+    if len(files) == 1:
+        problems = _write_group(files, map)
+    else:
+        # What several threads sync at the same time, a file system commits together.
+        with ThreadPoolExecutor(_SYNCED_AT_ONCE, "sync") as pool:
+            groups = [files[start : start + _OPEN_AT_ONCE] for start in range(0, len(files), _OPEN_AT_ONCE)]
+            problems = [problem for group in groups for problem in _write_group(group, pool.map)]
+    try:
+        fsync_dir(files[0][0].parent)
+    except OSError as problem:
+        return [known or problem for known in problems]
+    return problems
+
+
+def _write_group(files: Sequence[tuple[Path, bytes]], for_each: _ForEach) -> list[OSError | None]:
+    group = [_NewFile(path, data) for path, data in files]
+    list(for_each(_NewFile.sync, group))
+    for file in group:
+        file.replace()
+    return [file.problem for file in group]
+
+
+class _NewFile:
+    """The new content of a file under a temporary name; after a problem the name is removed and nothing else done."""
+
+    __slots__ = ("_fd", "_path", "_temporary", "problem")
+
+    def __init__(self, path: Path, data: bytes) -> None:
+        self.problem: OSError | None = None
+        self._path = path
+        self._temporary = path.parent / f".{path.name}.{os.urandom(4).hex()}{TEMP_SUFFIX}"
+        self._fd = -1
+        try:
+            self._fd = os.open(
+                self._temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
+            )
+            rest = memoryview(data)
+            while rest:
+                rest = rest[os.write(self._fd, rest) :]
+        except OSError as problem:
+            self._fail(problem)
+
+    def sync(self) -> None:
+        try:
+            if not self.problem:
+                os.fsync(self._fd)
+        except OSError as problem:
+            self._fail(problem)
+
+    def replace(self) -> None:
+        """Give the file its name; the last thing to be done with it."""
+        try:
+            if not self.problem:
+                os.close(self._fd)
+                self._fd = -1
+                self._temporary.replace(self._path)
+        except OSError as problem:
+            self._fail(problem)
+
+    def _fail(self, problem: OSError) -> None:
+        self.problem = problem
+        with contextlib.suppress(OSError):
+            if self._fd >= 0:
+                os.close(self._fd)
+        self._temporary.unlink(missing_ok=True)
 
 
 def fsync_dir(folder: Path) -> None:

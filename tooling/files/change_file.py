@@ -35,7 +35,7 @@ def change_file(
 
 
 def preview_diff(path: str, ctx: ExecCtx, transform: Transform, secrets: Secrets) -> str:
-    """Return the diff of a change without applying it; empty if the change would fail."""
+    """Return the diff of a change without applying it; raises ToolError if the content of the file makes it fail."""
     try:
         with open_for_write(lambda: resolve_writable(path, ctx), makes_folders=False) as file:
             content = file.read()
@@ -46,6 +46,8 @@ def preview_diff(path: str, ctx: ExecCtx, transform: Transform, secrets: Secrets
     try:
         after = transform(before, path)
     except ToolError:
+        if before is not None:
+            raise
         return ""
     change = compute_change(
         path, as_text(before), as_text(after), max_chars=MAX_PREVIEW_CHARS, mask_lines=secrets.mask_lines

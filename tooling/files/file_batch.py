@@ -17,7 +17,7 @@ from tooling.files.resolve import ResolvedPath, open_with_retry, resolve_writabl
 
 @dataclass(slots=True, kw_only=True)
 class _BatchFile:
-    """One file: what it was when it was read, and what it is to become; None means that it does not exist."""
+    """One file: its state when it was read, and its new state; None means that it does not exist."""
 
     path: str
     target: ResolvedPath
@@ -32,7 +32,7 @@ class _BatchFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _StagedWrite:
-    """A change that is ready to be made: `commit` replaces the file; without it the file is removed."""
+    """A prepared change: `commit` replaces the file; without it the file is removed."""
 
     file: _BatchFile
     pending: PendingWrite
@@ -139,7 +139,7 @@ class FileBatch:
 
 
 def _write_all(staged: list[_StagedWrite]) -> None:
-    """Replace and remove the files; if that fails in the middle, restore those that were changed already."""
+    """Replace and remove the files; on a failure in the middle, restore those already changed."""
     done: list[_StagedWrite] = []
     try:
         for write in staged:

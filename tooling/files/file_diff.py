@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from tooling.contract.result import FileChange
 
 MAX_DIFF_CHARS = 20_000
-# Who decides on a change must be able to read all of it.
+# The user who decides on a change must be able to read all of it.
 MAX_PREVIEW_CHARS = 400_000
 # difflib is quadratic; larger changes are shown as one hunk.
 MAX_DIFF_LINES = 3000
@@ -73,7 +73,7 @@ def _diff_lines(old: list[str], new: list[str]) -> tuple[int, int, list[str]]:
 
 
 def _show_lines(diff: list[str], old: list[str], new: list[str]) -> Iterator[str]:
-    """Yield a diff with other texts for the same lines."""
+    """Yield a diff with masked texts for the same lines."""
     old_at = new_at = 0
     for line in diff:
         if header := re.match(_HUNK_HEADER, line):

@@ -1,4 +1,4 @@
-"""Files that the user names: a symbolic link that a command could have planted leads nowhere outside."""
+"""Files named by the user: symbolic links that a command could have planted must not lead outside."""
 
 import errno
 import os
@@ -18,7 +18,7 @@ def is_of_system(path: Path) -> bool:
 def check_links(path: Path, folders: Iterable[Path], real: Path | None = None) -> None:
     """Raise OSError for a path inside one of the folders that leads to a place outside of it.
 
-    `real` is where it leads, if that is known.
+    `real` is the resolved path, if known.
     """
     if is_of_system(path):
         return
@@ -41,7 +41,7 @@ def open_named(path: Path, folders: Iterable[Path]) -> BinaryIO:
 
 
 def opened_path(fd: int) -> Path | None:
-    """Return what is really open, which no link can change any more; None where the system does not tell."""
+    """Return the path of an open file, which no link can change any more; None if the system does not provide it."""
     try:
         return Path(f"/proc/self/fd/{fd}").readlink()
     except OSError:

@@ -3,14 +3,14 @@
 import errno
 import os
 import stat
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
 
 NOT_REGULAR = "not a regular file"
 
 
 class NotRegularFile(OSError):
-    """Something else has the name of a file."""
+    """The path is not a regular file."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(errno.EINVAL, NOT_REGULAR, str(path))
@@ -18,9 +18,10 @@ class NotRegularFile(OSError):
 
 def open_fd(path: Path, flags: int = os.O_RDONLY, mode: int = 0o600) -> int:
     """Open a regular file and return its descriptor. Raises NotRegularFile for anything else."""
+    # Without O_NONBLOCK, opening a FIFO blocks until there is a writer.
+    flags |= os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
     try:
-        # Without O_NONBLOCK, opening a FIFO blocks until there is a writer.
-        fd = os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC, mode)
+        fd = _create_or_open(path, flags, mode) if flags & os.O_CREAT else os.open(path, flags)
     except OSError as error:
         # A socket, a device without a driver, a FIFO without a reader, a folder opened for writing.
         if error.errno in (errno.ENXIO, errno.ENODEV, errno.EISDIR):
@@ -32,7 +33,22 @@ def open_fd(path: Path, flags: int = os.O_RDONLY, mode: int = 0o600) -> int:
     return fd
 
 
-def open_regular(path: Path) -> BinaryIO:
+def _create_or_open(path: Path, flags: int, mode: int) -> int:
+    """Open a file, creating it if missing: at this path, never at the target of a dangling link."""
+    while True:
+        try:
+            return os.open(path, flags & ~os.O_CREAT)
+        except FileNotFoundError:
+            pass
+        try:
+            return os.open(path, flags | os.O_EXCL, mode)
+        except FileExistsError:
+            # Either a dangling link, or another process was faster.
+            if path.is_symlink():
+                raise NotRegularFile(path) from None
+
+
+def open_regular(path: Path) -> BufferedReader:
     """Open a regular file for reading."""
     return os.fdopen(open_fd(path), "rb")
 

@@ -82,29 +82,29 @@ class PendingWrite:
         os.fsync(self._folder_fd)
 
     def status(self) -> os.stat_result | None:
-        """Return the status of whatever is there, not following a link, or None."""
+        """Return the status of the entry, not following a link, or None."""
         try:
             return os.stat(self._name, dir_fd=self._folder_fd, follow_symlinks=False)
         except FileNotFoundError:
             return None
 
     def read_link(self) -> bytes:
-        """Return the target of the link that is there."""
+        """Return the target of the link."""
         return os.fsencode(os.readlink(self._name, dir_fd=self._folder_fd))
 
     def make_link(self, target: bytes) -> None:
-        """Create a link where nothing is."""
+        """Create a link at an unused path."""
         os.symlink(os.fsdecode(target), self._name, dir_fd=self._folder_fd)
         os.fsync(self._folder_fd)
 
     def make_folder(self, mode: int | None) -> None:
-        """Create a folder where nothing is."""
+        """Create a folder at an unused path."""
         os.mkdir(self._name, dir_fd=self._folder_fd)
         self.set_mode(mode)
         os.fsync(self._folder_fd)
 
     def set_mode(self, mode: int | None) -> None:
-        """Change the mode of the folder that is there."""
+        """Change the mode of the folder."""
         if mode is not None:
             fd = os.open(self._name, _PARENT_FLAGS, dir_fd=self._folder_fd)
             try:
@@ -113,7 +113,7 @@ class PendingWrite:
                 os.close(fd)
 
     def remove_other(self, *, is_folder: bool) -> None:
-        """Remove the link or the empty folder that is there."""
+        """Remove the link or the empty folder."""
         (os.rmdir if is_folder else os.unlink)(self._name, dir_fd=self._folder_fd)
         os.fsync(self._folder_fd)
 

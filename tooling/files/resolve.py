@@ -14,6 +14,10 @@ from tooling.files.workspace_paths import PathRefused, contains, display_path, r
 # A folder was replaced by a link or a file between resolving and opening.
 _RACE_ERRNOS = (errno.ELOOP, errno.ENOTDIR, errno.EXDEV)
 _MAX_ATTEMPTS = 4
+# Names in a git repository; other folders in it may be work trees.
+_STORE_PARTS = frozenset(
+    ("HEAD", "branches", "commondir", "config", "config.worktree", "gitdir", "hooks", "info", "modules", "objects")
+) | {"rebase-apply", "rebase-merge", "refs", "remotes", "sequencer", "worktrees"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,9 +57,31 @@ def resolve_writable(path: str, ctx: ExecCtx) -> ResolvedPath:
     """Resolve a path for writing, or raise PathRefused."""
     target = _resolve_in_roots(writable_path(path, ctx), ctx, (ctx.working_dir, *ctx.extra_dirs))
     # Git runs hooks and configured programs outside the sandbox as soon as the user runs git.
-    if any(part.lower() == ".git" for part in target.relative_path.split("/")):
+    if any(part.lower() == ".git" for part in target.relative_path.split("/")) or _is_in_git_store(target):
         raise PathRefused(f"{path!r} belongs to git itself; change it with git commands.")
     return target
+
+
+def is_git_store(has: Callable[[str], bool]) -> bool:
+    """Whether git treats a folder as a repository, regardless of its name; `has` tests for an entry in it."""
+    # The rest is in the folder named by `commondir`.
+    return has("HEAD") and (has("commondir") or (has("objects") and has("refs")))
+
+
+def _is_in_git_store(target: ResolvedPath) -> bool:
+    """Whether a path is part of a repository under another name, or would turn a folder into one."""
+    path = target.path
+    if path.name == "HEAD":
+        return True
+    for folder in path.parents:
+        if not contains(target.root, folder):
+            return False
+        there = {path.relative_to(folder).parts[0]}
+        if there <= _STORE_PARTS:
+            there |= {name for name in _STORE_PARTS if os.path.lexists(folder / name)}
+            if is_git_store(there.__contains__):
+                return True
+    return False
 
 
 def open_with_retry(

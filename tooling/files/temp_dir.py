@@ -3,8 +3,6 @@
 import contextlib
 import fcntl
 import os
-import shutil
-import tempfile
 import time
 from collections.abc import Iterator
 from functools import cache
@@ -13,22 +11,26 @@ from pathlib import Path
 from types import TracebackType
 
 _PREFIX = "windlass-tmp-"
-# A matching name alone is no reason to delete a directory.
+# A matching name alone does not justify deleting a directory.
 _MARKER = ".windlass-temporary"
-# What 0.1 left after a crash, without a lock: only its age tells that nobody uses it.
+_CONTENT = "content"
+# Prefix of 0.1, without a lock: only the age shows that a directory is unused.
 _OLD_PREFIXES = ("windlass-bait-", "windlass-box-")
 _OLD_AFTER_S = 7 * 86_400
-# Of the folder for temporary files, and of directories of our own: a later process continues.
+# Limits for scanning the temporary folder and our directories in it; a later process continues.
 _MAX_ENTRIES, _MAX_REMOVED = 10_000, 200
 
 
 class TempDir:
-    """A private directory, removed on `remove`, on leaving the context, or by a later process after a crash."""
+    """A private directory, removed on `remove`, on leaving the context, or by a later process after a crash.
 
-    def __init__(self) -> None:
-        remove_stale()
-        path, self._lock = _create()
-        self.path = path / "content"
+    `parent` is the folder for temporary files, which is found if it is not given.
+    """
+
+    def __init__(self, parent: str = "") -> None:
+        remove_stale(parent)
+        path, self._lock = _create(parent or _default_folder())
+        self.path = path / _CONTENT
         try:
             (path / _MARKER).touch(mode=0o600)
             self.path.mkdir(mode=0o700)
@@ -48,14 +50,33 @@ class TempDir:
         """Delete the directory and everything in it; calling it again does nothing."""
         lock, self._lock = self._lock, None
         if lock is not None:
-            shutil.rmtree(self.path.parent, ignore_errors=True)
+            _remove(self.path.parent)
             os.close(lock)
 
 
-def _create() -> tuple[Path, int | None]:
+def _default_folder() -> str:
+    import tempfile
+
+    return tempfile.gettempdir()
+
+
+def _remove(path: Path) -> None:
+    try:
+        # All that is left of most; for anything else a module is imported.
+        (path / _CONTENT).rmdir()
+        (path / _MARKER).unlink()
+        path.rmdir()
+    except OSError:
+        import shutil
+
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _create(folder: str) -> tuple[Path, int | None]:
     """Return a new directory and its lock. Raises OSError."""
     while True:
-        path = Path(tempfile.mkdtemp(prefix=_PREFIX)).resolve()
+        path = Path(folder, f"{_PREFIX}{os.urandom(8).hex()}").resolve()
+        path.mkdir(mode=0o700)
         try:
             lock = _lock(path)
         except FileNotFoundError:
@@ -69,15 +90,15 @@ def _create() -> tuple[Path, int | None]:
 
 
 @cache
-def remove_stale() -> None:
+def remove_stale(parent: str = "") -> None:
     """Delete directories left by dead processes, once per process."""
-    for path in stale_dirs():
-        shutil.rmtree(path, ignore_errors=True)
+    for path in stale_dirs(parent):
+        _remove(path)
 
 
-def stale_dirs() -> Iterator[Path]:
+def stale_dirs(parent: str = "") -> Iterator[Path]:
     """Yield this user's temporary directories that no process has locked."""
-    for path in _own_dirs():
+    for path in _own_dirs(parent or _default_folder()):
         with contextlib.suppress(OSError):
             if path.name.startswith(_OLD_PREFIXES):
                 status = path.lstat()
@@ -88,12 +109,12 @@ def stale_dirs() -> Iterator[Path]:
                 os.close(lock)
 
 
-def _own_dirs() -> list[Path]:
-    """Return what may be ours; others can fill the folder, so not all of it is looked at."""
+def _own_dirs(folder: str) -> list[Path]:
+    """Return possible directories of ours; the scan is limited, because other users can fill the folder."""
     own = os.getuid()
     found: list[Path] = []
     try:
-        with os.scandir(tempfile.gettempdir()) as entries:
+        with os.scandir(folder) as entries:
             for entry in islice(entries, _MAX_ENTRIES):
                 if entry.name.startswith((_PREFIX, *_OLD_PREFIXES)) and entry.is_dir(follow_symlinks=False):
                     with contextlib.suppress(OSError):

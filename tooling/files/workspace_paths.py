@@ -47,7 +47,7 @@ def _inside(folders: Iterable[Path], roots: Iterable[Path]) -> list[Path]:
 
 
 def own_prefixes(folder: Path, ctx: ExecCtx) -> tuple[str, ...]:
-    """Return how paths below a folder begin, relative to it, if they belong to the agent itself."""
+    """Return the prefixes of paths below a folder, relative to it, that belong to the agent itself."""
     inside = [path.relative_to(folder) for path in _inside(ctx.own_dirs, (folder,)) if path != folder]
     return tuple(f"{path}/" for path in inside)
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tooling.contract.fast_dataclass import dataclass
+from tooling.files.open_regular import open_regular
 
 # Enough of a file to recognize every format.
 SNIFF_BYTES = 16
@@ -14,7 +15,7 @@ _JPEG_WITHOUT_LENGTH = frozenset({0x01, *range(0xD0, 0xD9)})
 
 
 class ImageProblem(Exception):
-    """An image cannot be given to a model: why, and what the user can do about it."""
+    """An image cannot be used with a model; has the reason and a hint for the user."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(f"{message}; {hint}" if hint else message)
@@ -52,7 +53,7 @@ def detect_media_type(start: bytes) -> str:
 def is_image_file(path: Path) -> bool:
     """Return whether a file is a supported image; its bytes decide, not its name."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             return bool(detect_media_type(file.read(SNIFF_BYTES)))
     except OSError:
         return False
@@ -116,7 +117,7 @@ _READERS: dict[str, Callable[[bytes], tuple[int, int]]] = {
 
 
 def _is_complete(media_type: str, data: bytes) -> bool:
-    """Whether the end of the file is there: providers reject a truncated image, and with it the whole request."""
+    """Whether the file is complete: providers reject a truncated image, and with it the whole request."""
     match media_type:
         case "image/png":
             return b"IEND" in data

@@ -12,10 +12,10 @@ from tooling.files.regular_file import READ_FLAGS
 from tooling.files.resolve import open_to_read
 from tooling.images.header import SNIFF_BYTES, ImageHeader, ImageProblem, detect_media_type, read_header
 
-# The limits of images that are sent as they are: 8000 pixels, and 5 MB of base64, which is a third longer.
+# Limits of images that are sent unchanged: 8000 pixels, and 5 MB of base64, which is a third longer.
 MAX_SIDE = 8000
 MAX_BYTES = 3_750_000
-# The limits of images that are scaled; the number of pixels limits the memory that decoding takes.
+# Limits of images that are scaled; the number of pixels limits the memory for decoding.
 MAX_FILE_BYTES = 20_000_000
 MAX_PIXELS = 64_000_000
 MAX_NAME_CHARS = 100
@@ -24,7 +24,7 @@ SCALING_NEEDS = f"scaling it down needs Pillow: {INSTALL}"
 
 
 def prepare_image(data: bytes) -> tuple[bytes, ImageHeader] | None:
-    """Return an image as it is sent, scaled down if needed; None if it is not an image. Raises ImageProblem."""
+    """Return an image ready to send, scaled down if needed; None if it is not an image. Raises ImageProblem."""
     header = read_header(data)
     if header is None:
         return None

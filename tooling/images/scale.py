@@ -6,12 +6,12 @@ import PIL.Image
 
 from tooling.images.header import BROKEN, ImageHeader, ImageProblem
 
-# What Anthropic keeps of an image; OpenAI keeps less of the usual shapes. One size for all providers: a session may
-# continue with another model.
+# The size to which Anthropic scales images; OpenAI uses less for the usual shapes. One size for all providers: a
+# session may continue with another model.
 LONG_SIDE = 1568
 _FORMATS = {"PNG": "image/png", "JPEG": "image/jpeg", "GIF": "image/gif", "WEBP": "image/webp"}
 _QUALITIES = (90, 75, 50)
-# Decoders raise whatever the damage suggests.
+# Decoders raise various exceptions for damaged files.
 _DECODING_ERRORS = (
     OSError,
     SyntaxError,
@@ -26,7 +26,7 @@ _DECODING_ERRORS = (
 def scale_image(data: bytes, *, max_bytes: int, max_pixels: int) -> tuple[bytes, ImageHeader]:
     """Return the image, unchanged if it fits; raises ImageProblem if it cannot be decoded."""
     try:
-        # The formats are named: Pillow has dozens of decoders, and these bytes may come from anyone.
+        # The formats are listed: Pillow has dozens of decoders, and these bytes may come from anyone.
         with PIL.Image.open(io.BytesIO(data), formats=tuple(_FORMATS)) as image:
             if image.width * image.height > max_pixels:
                 raise ImageProblem(BROKEN)
@@ -49,7 +49,7 @@ def _shrink(image: PIL.Image.Image) -> PIL.Image.Image:
 
 
 def _encode(image: PIL.Image.Image, max_bytes: int, *, is_photo: bool) -> tuple[bytes, ImageHeader]:
-    """Encode a screenshot as PNG, which keeps its text sharp, and a photo or what would be too large as JPEG."""
+    """Encode a screenshot as PNG, which keeps its text sharp; a photo, or an image that would be too large, as JPEG."""
     if not is_photo:
         content = _save(image, "PNG")
         if len(content) <= max_bytes:

@@ -1,1 +1,1 @@
-"""MCP servers as tools: configuration, connection, what servers offer, and the limits on what they can do."""
+"""MCP servers as tools: configuration, connections, listings, and limits."""

@@ -1,4 +1,4 @@
-"""A client of one server with the MCP SDK. Importing it takes seconds: only when a server is used."""
+"""Client of one server, based on the MCP SDK. Importing it takes seconds, so it is imported with the first use."""
 
 import asyncio
 import base64
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# A server ends with its run or session.
+# No limit of its own: a server ends with its run or session.
 _NO_LIMIT_S = 7 * 24 * 3600.0
 _MAX_PAGES = 20
 _REASON_CHARS = 400
-# The SDK logs every surprise of a server; what matters reaches the user as a result or a warning.
+# The SDK logs every irregularity of a server; relevant ones reach the user as a result or a warning.
 for _name in ("mcp", "httpx2", "client"):
     logging.getLogger(_name).addHandler(logging.NullHandler())
     logging.getLogger(_name).propagate = False
@@ -38,7 +38,7 @@ for _name in ("mcp", "httpx2", "client"):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerReply:
-    """What a server returned: text, and images as they came."""
+    """Reply of a server: text, and images unchanged."""
 
     text: str
     images: tuple[bytes, ...] = ()
@@ -46,7 +46,7 @@ class ServerReply:
 
 
 class McpClient:
-    """A connection that is open between `start` and `close`, in a task of its own."""
+    """A connection that is open between `start` and `close`, in a separate task."""
 
     def __init__(self, server: McpServer, host: "McpHost") -> None:
         self._server = server
@@ -59,18 +59,18 @@ class McpClient:
         self._task: asyncio.Task[None] | None = None
 
     def attach(self, host: "McpHost") -> None:
-        """Let the server reach the user and the model of another run."""
+        """Connect the server to the user and the model of another run."""
         self._host = host
         self._requests.attach(host)
 
     @property
     def has_ended(self) -> bool:
-        """Whether the server is gone."""
+        """Whether the server has exited."""
         has_process_ended = self._process is not None and bool(self._process.ended)
         return has_process_ended or self._task is None or self._task.done()
 
     async def start(self, timeout_s: float) -> None:
-        """Start or reach the server. Raises TimeoutError, and whatever the SDK raises."""
+        """Start or connect to the server. Raises TimeoutError, and any exception of the SDK."""
         self._task = asyncio.ensure_future(self._run())
         waiting: set[asyncio.Future[Any]] = {self._opened, self._task}
         async with asyncio.timeout(timeout_s):
@@ -80,16 +80,18 @@ class McpClient:
             raise ToolError("the connection was closed")
 
     async def limit(self, timeout_s: float, ctx: ExecCtx, work: Callable[[], Awaitable[T]]) -> T:
-        """Do something within a time limit, whose clock stops while the user or the model is asked."""
+        """Run `work` within a time limit, whose clock stops while the user or the model is asked."""
         async with asyncio.timeout(timeout_s) as clock:
             with self._requests.serve(ctx, clock):
                 return await work()
 
     async def close(self, timeout_s: float) -> None:
-        """End the connection and the process, by force if needed."""
+        """Close the connection and the process, by force if needed."""
         self._stop.set()
         if self._task is not None:
-            await asyncio.wait({self._task}, timeout=timeout_s)
+            # A connection that never opened cannot be closed cleanly: waiting for that would use up the timeout.
+            if self._opened.done():
+                await asyncio.wait({self._task}, timeout=timeout_s)
             self._task.cancel()
             await asyncio.wait({self._task})
             if not self._task.cancelled():
@@ -115,7 +117,7 @@ class McpClient:
 
     async def _open_transport(self, stack: contextlib.AsyncExitStack) -> Any:
         if self._server.url:
-            # Only for servers on the network: it loads an HTTP client.
+            # Imported only for servers on the network, because it loads an HTTP client.
             from tooling.mcp.http_transport import open_http
 
             return await open_http(self._server, self._host, stack)
@@ -136,7 +138,7 @@ class McpClient:
         )
 
     async def list_all(self) -> ServerListing:
-        """Return everything that the server offers, as far as it can be used."""
+        """Return the usable tools, prompts and resources of the server."""
         client = self._opened.result()
         capabilities = client.server_capabilities
         tools, problems = check_tools(self._server.name, await _pages(client.list_tools, "tools"))
@@ -151,7 +153,7 @@ class McpClient:
     async def call_tool(
         self, name: str, arguments: Mapping[str, object], on_progress: Callable[[str], None]
     ) -> ServerReply:
-        """Call a tool. Raises whatever the SDK raises."""
+        """Call a tool. Raises any exception of the SDK."""
 
         async def report(progress: float, total: float | None, message: str | None) -> None:
             done = f"{progress:g} of {total:g}" if total else f"{progress:g}"
@@ -171,7 +173,7 @@ class McpClient:
         return "\n\n".join(_content_text(message.content) for message in result.messages)
 
     def describe_failure(self, error: BaseException) -> str:
-        """Return why something failed, in one line."""
+        """Return the reason of a failure, in one line."""
         while isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]
         if self._process is not None and self._process.ended:
@@ -183,7 +185,7 @@ class McpClient:
 
 
 async def _pages(fetch: Callable[..., Awaitable[Any]], what: str) -> list[Any]:
-    """Return all pages of a list; a server may never end it."""
+    """Return all pages of a list, up to a limit, because a server may never end it."""
     found: list[Any] = []
     cursor = None
     for _ in range(_MAX_PAGES):

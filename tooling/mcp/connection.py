@@ -1,4 +1,4 @@
-"""The connection to one server: opened with its first use, one call at a time, within limits."""
+"""The connection to one server: opened on first use, one call at a time, with limits."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# A server that crashes again and again is not started for ever.
+# Limit of restarts of a server that crashes repeatedly.
 MAX_STARTS = 3
 SANDBOX_HINT = (
     " Its sandbox has no network and few files; the user can change that in mcp.json, with allow_net, read_dirs or "
@@ -31,7 +31,7 @@ _CLOSE_S = 5.0
 
 
 class Sampler(Protocol):
-    """Asks the run's model on behalf of a server."""
+    """Sends requests of a server to the run's model."""
 
     async def sample(self, system: str, messages: Iterable[tuple[str, str]], max_tokens: int, ctx: ExecCtx) -> str:
         """Return the reply to messages, each a role and a text. Raises ToolError."""
@@ -39,15 +39,15 @@ class Sampler(Protocol):
 
 
 class ServerSandbox(Protocol):
-    """Where the process of one server runs."""
+    """The sandbox that runs the process of one server."""
 
     @property
     def runner(self) -> CommandRunner:
-        """What starts the process."""
+        """The runner that starts the process."""
         ...
 
     async def close(self) -> None:
-        """End everything that runs in it."""
+        """Stop everything that runs in it."""
         ...
 
 
@@ -61,9 +61,9 @@ class Login(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpHost:
-    """What servers get from the run: where they run, and the ways to the user and the model.
+    """Services that servers get from the run: sandboxes, and access to the user and the model.
 
-    `folder` is where listings and tokens are stored. Without `login` a server that needs one cannot be used.
+    `folder` stores listings and tokens. Without `login` a server that requires one cannot be used.
     """
 
     workspace: Path
@@ -90,7 +90,7 @@ class ServerConnection:
         self._starts = 0
 
     def attach(self, host: McpHost, store: ListingStore) -> None:
-        """Serve another run: the server goes on running, and reaches the user and the model of that run."""
+        """Serve another run: the server keeps running, connected to the user and the model of that run."""
         self._host = host
         self._store = store
         self._starts = 0
@@ -98,11 +98,11 @@ class ServerConnection:
             self._client.attach(host)
 
     async def refresh(self, ctx: ExecCtx) -> ServerListing:
-        """Ask the server what it offers, and store it."""
+        """Request the listing of the server, and store it."""
         return await self.use(ctx, self._list)
 
     async def use(self, ctx: ExecCtx, work: "Callable[[McpClient], Awaitable[T]]") -> T:
-        """Start the server if needed and do something with it; every failure is a ToolError."""
+        """Run `work` with the server, started if needed; every failure is a ToolError."""
         async with self._lock:
             client = await self._get_client()
             try:
@@ -119,7 +119,7 @@ class ServerConnection:
                 raise ToolError(f"The MCP server {self.server.name} failed: {reason}.") from error
 
     async def close(self) -> None:
-        """End the server; it is started again if it is used once more."""
+        """Stop the server; it is restarted on the next use."""
         client, self._client = self._client, None
         if client is not None:
             await client.close(_CLOSE_S)
@@ -160,11 +160,11 @@ class ServerConnection:
             server = expand_variables(self.server, self._host.environ)
         except ServerProblem as problem:
             raise ToolError(f"The MCP server {self.server.name} cannot be used: {problem}.") from problem
-        # The SDK takes seconds to import, and the screen must not stop for so long.
+        # In a thread: importing the SDK takes seconds, and the screen must not freeze.
         return (await asyncio.to_thread(load_client))(server, self._host)
 
     def _sandbox_hint(self) -> str:
-        """Return what the user can do about a program that misses something in its sandbox."""
+        """Return a hint about a program that lacks something in its sandbox."""
         return SANDBOX_HINT if self.server.argv and self.server.is_sandboxed else ""
 
     def _timed_out(self, what: str, limit_s: float, hint: str = "") -> ToolError:
@@ -173,14 +173,14 @@ class ServerConnection:
 
 
 class KeptConnections:
-    """The servers of a session: each keeps its state from one run to the next, and ends with the session."""
+    """The servers of a session: each keeps its state between runs, and ends with the session."""
 
     def __init__(self) -> None:
         self._kept: dict[str, tuple[object, ServerConnection]] = {}
         self._closing: set[asyncio.Future[None]] = set()
 
     def open(self, server: McpServer, surroundings: object, host: McpHost, store: ListingStore) -> ServerConnection:
-        """Return the connection for the next run; a new one if the server's configuration or surroundings changed."""
+        """Return the connection for the next run; a new one if the server's configuration or environment changed."""
         known = self._kept.get(server.name)
         if known is not None and (known[1].server, known[0]) == (server, surroundings):
             known[1].attach(host, store)
@@ -194,7 +194,7 @@ class KeptConnections:
         return connection
 
     async def close(self) -> None:
-        """End all servers."""
+        """Stop all servers."""
         await asyncio.gather(*(connection.close() for _, connection in self._kept.values()), *self._closing)
 
 

@@ -1,4 +1,4 @@
-"""Talks to a server over streamable HTTP, with the user's headers or a login by OAuth."""
+"""Transport over streamable HTTP, with the user's headers or an OAuth login."""
 
 import contextlib
 from collections.abc import AsyncIterator
@@ -15,7 +15,7 @@ from tooling.mcp.servers import McpServer
 if TYPE_CHECKING:
     from tooling.mcp.connection import McpHost
 
-# Of one response, which may be a stream of events: a server that floods is cut off.
+# Limit of one response, which may be a stream of events.
 MAX_RESPONSE_BYTES = 32_000_000
 
 

@@ -1,4 +1,4 @@
-"""Servers from the files of other programs: Claude Code (`.claude.json`, `.mcp.json`) and VS Code."""
+"""Imports servers from the files of other programs: Claude Code (`.claude.json`, `.mcp.json`) and VS Code."""
 
 import json
 import re
@@ -12,9 +12,9 @@ from tooling.contract.lazy_pattern import lazy_pattern
 from tooling.mcp.servers import McpServer, ServerProblem, parse_server
 
 Entry: TypeAlias = dict[str, object]
-# Fields with the same meaning here. What other programs allow without asking is never taken over.
+# Fields with the same meaning here. Approvals configured in other programs are never imported.
 _FIELDS = ("type", "command", "args", "env", "cwd", "url", "headers", "disabled", "enabled")
-# A string, which stays; a comment or a comma before a closing bracket, which JSON does not know.
+# A string, which is kept; a comment or a trailing comma, which JSON does not allow.
 _JSON_WITH_COMMENTS = lazy_pattern(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/|,(?=\s*[}\]])', re.DOTALL)
 _VS_CODE_VARIABLE = lazy_pattern(r"\$\{(env|input):([^}]+)\}")
 _WORKSPACE = lazy_pattern(r"\$\{workspaceFolder\}/?")
@@ -22,7 +22,7 @@ _WORKSPACE = lazy_pattern(r"\$\{workspaceFolder\}/?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundServer:
-    """A server of another program: its entry as it would be written here, and what to know about it."""
+    """A server of another program: its entry in our format, and remarks about it."""
 
     name: str
     entry: Entry
@@ -45,7 +45,7 @@ def read_foreign_file(path: Path) -> list[FoundServer]:
 
 
 def _find_servers(document: object) -> Iterator[tuple[str, object]]:
-    """Yield entries from all places that the programs use; the first of a name is the one that is used."""
+    """Yield entries from all locations that the programs use; the first entry of a name is used."""
     if not isinstance(document, Mapping):
         return
     settings = document.get("mcp")
@@ -81,7 +81,7 @@ def _sandbox_notes(server: McpServer) -> Iterator[str]:
 
 
 def _rewrite(value: object, notes: list[str]) -> object:
-    """Replace the variables of VS Code by those of the environment."""
+    """Replace VS Code variables by environment variables."""
     if isinstance(value, Mapping):
         return {str(key): _rewrite(item, notes) for key, item in value.items()}
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""What a server says that it offers, checked and shortened: a server may claim anything."""
+"""Listings of servers, validated and shortened, because a server may claim anything."""
 
 import hashlib
 import json
@@ -20,14 +20,14 @@ MAX_DESCRIPTION_CHARS = 1_500
 _MAX_SCHEMA_BYTES = 16_000
 _MAX_DEPTH = 12
 _MAX_FULL_NAME = 64
-# What every provider accepts as the name of a parameter.
+# Parameter names that every provider accepts.
 _PARAMETER = lazy_pattern(r"^[A-Za-z0-9_.-]{1,64}$")
 _EMPTY_SCHEMA: JsonObject = {"type": "object", "properties": {}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfferedTool:
-    """One tool of a server; `digest` is a hash of exactly what the server said about it."""
+    """One tool of a server; `digest` is a hash of the server's exact description of it."""
 
     name: str
     description: str
@@ -63,7 +63,7 @@ class OfferedResource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerListing:
-    """Everything that a server offers, with a problem for each part that is left out."""
+    """Everything that a server offers, with a problem for each omitted part."""
 
     tools: tuple[OfferedTool, ...] = ()
     prompts: tuple[OfferedPrompt, ...] = ()
@@ -71,12 +71,12 @@ class ServerListing:
     problems: tuple[str, ...] = ()
 
     def tool(self, name: str) -> OfferedTool | None:
-        """Return a tool by the server's own name for it."""
+        """Return a tool by the server's name for it."""
         return next((tool for tool in self.tools if tool.name == name), None)
 
 
 def full_name(server: str, tool: str) -> str:
-    """Return the name under which the model calls a tool; a long or unusual one gets a hash, to stay unique."""
+    """Return the name of a tool for the model; a long or unusual one gets a hash to stay unique."""
     safe = re.sub(r"[^A-Za-z0-9_-]", "_", tool)
     name = f"mcp__{server}__{safe}"
     if safe == tool and len(name) <= _MAX_FULL_NAME:
@@ -86,7 +86,7 @@ def full_name(server: str, tool: str) -> str:
 
 
 def check_tools(server: str, tools: "Iterable[mcp_types.Tool]") -> tuple[tuple[OfferedTool, ...], tuple[str, ...]]:
-    """Return the tools that can be used, and why the others cannot."""
+    """Return the usable tools, and the problems of the others."""
     found: dict[str, OfferedTool] = {}
     problems: list[str] = []
     for number, tool in enumerate(tools):
@@ -109,7 +109,7 @@ def check_tools(server: str, tools: "Iterable[mcp_types.Tool]") -> tuple[tuple[O
 
 
 def check_prompts(prompts: "Sequence[mcp_types.Prompt]") -> tuple[OfferedPrompt, ...]:
-    """Return the prompts that can be slash commands."""
+    """Return the prompts that can become slash commands."""
     return tuple(
         OfferedPrompt(
             name=prompt.name,
@@ -125,7 +125,7 @@ def check_prompts(prompts: "Sequence[mcp_types.Prompt]") -> tuple[OfferedPrompt,
 
 
 def check_resources(resources: "Sequence[mcp_types.Resource]") -> tuple[OfferedResource, ...]:
-    """Return the resources as they are listed."""
+    """Return the resources in the form of a listing."""
     return tuple(
         OfferedResource(
             uri=clean_text(str(resource.uri), 300),
@@ -138,7 +138,7 @@ def check_resources(resources: "Sequence[mcp_types.Resource]") -> tuple[OfferedR
 
 def clean_text(text: str, limit: int) -> str:
     """Return a text of a server without control and invisible characters, on one line if short, and not too long."""
-    plain = strip_invisible_characters(sanitize_output(text)).strip()
+    plain = _clean(text).strip()
     return plain if len(plain) <= limit else plain[: limit - 2].rstrip() + " …"
 
 
@@ -148,12 +148,26 @@ def _digest(tool: "mcp_types.Tool") -> str:
 
 
 def _usable_schema(schema: Mapping[str, object]) -> JsonObject:
-    return {**_EMPTY_SCHEMA, **{key: value for key, value in schema.items() if key not in ("$schema", "$id")}}
+    kept = {key: _clean_value(value) for key, value in schema.items() if key not in ("$schema", "$id")}
+    return {**_EMPTY_SCHEMA, **kept}
+
+
+def _clean_value(value: object) -> object:
+    """Return a part of a schema without characters that the user would not see; the model would read them."""
+    if isinstance(value, Mapping):
+        return {_clean(str(key)): _clean_value(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_clean_value(item) for item in value]
+    return _clean(value) if isinstance(value, str) else value
+
+
+def _clean(text: str) -> str:
+    return strip_invisible_characters(sanitize_output(text))
 
 
 def _schema_problem(schema: Mapping[str, object]) -> str:
-    """Return why no provider would accept a schema; one bad schema would fail every request of a run."""
-    # Only when a server has answered, and then its SDK has loaded it already.
+    """Return why providers would reject a schema; one invalid schema would fail every request of a run."""
+    # Imported late: when a server has answered, its SDK has already loaded it.
     from jsonschema.exceptions import SchemaError
     from jsonschema.validators import validator_for
 

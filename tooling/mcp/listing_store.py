@@ -1,4 +1,4 @@
-"""What servers offered when they were last asked, and what the user has allowed of it; on disk, for this user only."""
+"""Store of the last listings of servers and the user's approvals of their tools; readable only by this user."""
 
 import json
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import DecodeError, decode, encode
 from tooling.files.atomic_write import write_atomic
+from tooling.files.open_regular import read_regular
 from tooling.mcp.listing import ServerListing
 from tooling.mcp.servers import McpServer
 
@@ -14,7 +15,7 @@ _FORMAT = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Stored:
-    """The listing of a server, and the configuration that it belongs to."""
+    """The listing of a server, and the configuration it belongs to."""
 
     v: int
     server: str
@@ -22,9 +23,9 @@ class _Stored:
 
 
 class ListingStore:
-    """Listings by server, and the digests of approved tools; a file that cannot be read counts as missing.
+    """Listings by server, and the digests of approved tools; an unreadable file counts as missing.
 
-    Runs that leave nothing behind do not save.
+    Ephemeral runs save nothing.
     """
 
     def __init__(self, folder: Path, *, is_saved: bool = True) -> None:
@@ -33,26 +34,26 @@ class ListingStore:
         self._approved: dict[str, str] | None = None
 
     def load(self, server: McpServer) -> ServerListing | None:
-        """Return what the server offered, unless it is configured differently now."""
+        """Return the listing of a server, unless its configuration has changed."""
         try:
-            stored = decode(_Stored, json.loads(self._file(server).read_text("utf-8")))
+            stored = decode(_Stored, json.loads(read_regular(self._file(server))))
         except (OSError, ValueError, DecodeError):
             return None
         return stored.listing if (stored.v, stored.server) == (_FORMAT, server.digest) else None
 
     def save(self, server: McpServer, listing: ServerListing) -> None:
-        """Replace what is known of the server; without effect if the disk is full."""
+        """Replace the listing of a server; does nothing if the disk is full."""
         if self.load(server) != listing:
             self._write(self._file(server), _Stored(v=_FORMAT, server=server.digest, listing=listing))
 
     def approved(self, tool: str) -> str:
-        """Return the digest of a tool when a call of it was last allowed; empty if none was."""
+        """Return the digest of a tool at its last allowed call; empty if there is none."""
         return self._read_approved().get(tool, "")
 
     def approve(self, tool: str, digest: str) -> None:
-        """Remember that a call of the tool, as it describes itself now, was allowed."""
+        """Store that a call of the tool, with its current description, was allowed."""
         if self.approved(tool) != digest:
-            # Another run may have added to it.
+            # Another run may have added entries.
             self._approved = None
             approved = self._read_approved()
             approved[tool] = digest
@@ -61,7 +62,7 @@ class ListingStore:
     def _read_approved(self) -> dict[str, str]:
         if self._approved is None:
             try:
-                found = json.loads((self._folder / "approved.json").read_text("utf-8"))
+                found = json.loads(read_regular(self._folder / "approved.json"))
             except (OSError, ValueError):
                 found = {}
             entries = found.items() if isinstance(found, dict) else ()

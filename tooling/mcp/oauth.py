@@ -1,4 +1,4 @@
-"""Login to a server by OAuth: the SDK does the protocol, the tokens are in a file for this user only."""
+"""OAuth login to a server: the SDK implements the protocol, and the tokens are in a file only this user can read."""
 
 import asyncio
 import contextlib
@@ -35,7 +35,7 @@ class _Stored(BaseModel):
 
 
 class TokenFile:
-    """Tokens and registration of one server; the storage of the SDK."""
+    """Tokens and registration of one server; implements the SDK's storage."""
 
     def __init__(self, path: Path, url: str) -> None:
         self._path = path
@@ -65,7 +65,7 @@ class TokenFile:
 
     @property
     def port(self) -> int:
-        """Return the port that logins are registered to come back to; 0 for any."""
+        """Return the registered port of the login callback; 0 for any."""
         registered = self._stored.client.redirect_uris if self._stored.client else None
         return (registered[0].port or 0) if registered else 0
 
@@ -76,7 +76,7 @@ class TokenFile:
 
 
 class _Callback:
-    """A loopback server that waits for the browser to come back with the code."""
+    """A loopback server that waits for the browser to return with the code."""
 
     def __init__(self) -> None:
         self._received: asyncio.Future[AuthorizationCodeResult] = asyncio.get_running_loop().create_future()
@@ -91,7 +91,7 @@ class _Callback:
         return f"http://{_LOOPBACK}:{server.sockets[0].getsockname()[1]}/callback"
 
     async def wait(self) -> AuthorizationCodeResult:
-        """Return what the browser brought."""
+        """Return the code from the browser."""
         async with asyncio.timeout(LOGIN_TIMEOUT_S):
             return await self._received
 
@@ -111,7 +111,7 @@ class _Callback:
 
 
 async def build_auth(server: McpServer, host: "McpHost", stack: contextlib.AsyncExitStack) -> httpx2.Auth:
-    """Return the authentication of a server; it does nothing until the server asks for it."""
+    """Return the authentication of a server; it is inactive until the server requests it."""
     storage = TokenFile(host.folder / "tokens" / f"{server.name}.json", server.url)
     login = host.login
     callback = _Callback()

@@ -1,4 +1,4 @@
-"""Talks to a server over the stdin and stdout of a process, which is started as every other command is."""
+"""Transport over stdin and stdout of a process, which is started like every other command."""
 
 import asyncio
 import contextlib
@@ -18,23 +18,23 @@ from tooling.mcp.listing import clean_text
 if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
 
-# A message may be as long as this, and as much may be waiting to be read: a server that floods is ended.
+# Maximum length of a message, and of unread output: a server that exceeds it is stopped.
 MAX_MESSAGE_BYTES = 4_000_000
 MAX_WAITING_BYTES = 16_000_000
-# How long a server may take to end by itself when its input is closed.
+# Time for a server to exit by itself after its input is closed.
 _EXIT_S = 1.0
 STDERR_BYTES = 20_000
 _STDERR_SHOWN_CHARS = 300
-# The line of a traceback that says what is wrong: the first one in those of node, the last one in those of Python.
+# The line of a traceback with the error: the first one for node, the last one for Python.
 _ERROR_LINE = lazy_pattern(r"^(?:\w+\.)*\w*(?:Error|Exception)\b.*:.*$", re.MULTILINE)
 
 
-# Builds the request from the descriptor of its input and what receives its output.
+# Builds the request from the descriptor of its input and the receiver of its output.
 BuildRequest: TypeAlias = Callable[[int, Callable[[bytes], None]], CommandRequest]
 
 
 class ServerProcess:
-    """A server that runs, or has ended; `ended` says why."""
+    """A server process, running or ended; `ended` is the reason of its end."""
 
     def __init__(self, runner: CommandRunner, request: BuildRequest) -> None:
         self._runner = runner
@@ -48,7 +48,7 @@ class ServerProcess:
 
     @contextlib.asynccontextmanager
     async def open(self) -> "AsyncIterator[TransportStreams]":
-        """Start the process; it is ended with the context, by force if needed. Raises OSError."""
+        """Start the process; it is stopped with the context, by force if needed. Raises OSError."""
         read_end, write_end = os.pipe2(os.O_CLOEXEC)
         os.set_blocking(write_end, False)
         try:
@@ -109,7 +109,7 @@ class ServerProcess:
                 self._waiting_bytes -= len(line)
                 message = _parse(line)
                 if message is None:
-                    # A server that prints to stdout breaks the protocol, but most of them just log there.
+                    # Printing to stdout violates the protocol, but most such servers only log there.
                     self.ignored_lines += 1
                     continue
                 with contextlib.suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
@@ -136,7 +136,7 @@ def _why_not_started(error: BaseException) -> str:
 
 
 def _last_words(stderr: str) -> str:
-    """Return what a server said about its end: the error in a traceback, otherwise the end of its output."""
+    """Return a server's explanation of its end: the error of a traceback, otherwise its last output."""
     errors = _ERROR_LINE.findall(stderr)
     return errors[-1][:_STDERR_SHOWN_CHARS] if errors else stderr[-_STDERR_SHOWN_CHARS:]
 

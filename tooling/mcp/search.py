@@ -1,4 +1,4 @@
-"""Search instead of schemas: for many tools, and for servers that nobody has asked yet what they offer."""
+"""Tool search instead of schemas: for many tools, and for servers whose listing is unknown."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +23,7 @@ AnyMcpTool = McpTool | ReadResource
 
 
 class McpToolIndex:
-    """The tools of a run by name; those of a server that is not known yet are added when it is asked."""
+    """The tools of a run by name; those of an unknown server are added after it is asked."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class McpToolIndex:
         self._build = build
 
     async def load(self, ctx: ExecCtx) -> list[str]:
-        """Ask the servers that are not known yet; return the problems."""
+        """Request the listings of unknown servers; return the problems."""
         problems: list[str] = []
         failed: list[ServerConnection] = []
         for connection in self._unknown:
@@ -51,7 +51,7 @@ class McpToolIndex:
         return problems
 
     def find(self, query: str) -> list[AnyMcpTool]:
-        """Return the tools that fit best: by words of the query in their names, then in their descriptions."""
+        """Return the best matching tools: by words of the query in their names, then in their descriptions."""
         words = [word for word in query.lower().replace("_", " ").split() if word]
         scored = [(_score(tool.spec, words), tool) for tool in self._tools.values()]
         best = sorted((pair for pair in scored if pair[0] or not words), key=lambda pair: -pair[0])
@@ -86,7 +86,8 @@ class SearchMcpTools(Tool[SearchParams]):
             name=SEARCH,
             description=f"Find tools of the user's MCP servers ({', '.join(servers)}); call them with {CALL}.",
             parameters=schema_of(SearchParams),
-            effect="read",
+            # It may start servers, which is more than reading.
+            effect="note",
             timeout_ms=0,
             tags=("mcp",),
         )
@@ -109,7 +110,7 @@ class McpCall:
 
 
 class CallMcpTool(Tool[McpCall]):
-    """Calls a tool that was found; it is judged, approved and allowed as the tool itself."""
+    """Calls a tool found by a search; it is judged and approved like the tool itself."""
 
     def __init__(self, services: ToolServices, index: McpToolIndex) -> None:
         super().__init__(services)

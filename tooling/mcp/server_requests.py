@@ -1,4 +1,4 @@
-"""Requests of a server to us while it works: to ask the user, to ask the model, to name the workspace."""
+"""Requests from a server during a call: to ask the user, to ask the model, to list the workspace."""
 
 import asyncio
 import contextlib
@@ -29,7 +29,7 @@ _Value = str | int | float | bool | list[str] | None
 
 
 class ServerRequests:
-    """Answers what one server asks during a call; outside of a call everything is refused."""
+    """Answers the requests of one server during a call; outside of a call all are refused."""
 
     def __init__(self, server: str, host: "McpHost") -> None:
         self._server = server
@@ -39,12 +39,12 @@ class ServerRequests:
         self._samples = self._questions = 0
 
     def attach(self, host: "McpHost") -> None:
-        """Ask the user and the model of another run from now on."""
+        """Use the user and the model of another run from now on."""
         self._host = host
 
     @contextlib.contextmanager
     def serve(self, ctx: ExecCtx, clock: asyncio.Timeout) -> Iterator[None]:
-        """Answer requests for one call, whose clock stops meanwhile."""
+        """Answer requests during one call, whose clock stops meanwhile."""
         self._ctx, self._clock = ctx, clock
         self._samples = self._questions = 0
         try:
@@ -61,7 +61,7 @@ class ServerRequests:
     async def elicit(
         self, context: "ClientRequestContext", params: mcp_types.ElicitRequestParams
     ) -> mcp_types.ElicitResult | mcp_types.ErrorData:
-        """Ask the user what the server wants to know, one value at a time."""
+        """Ask the user for the values that the server requests, one at a time."""
         ctx = self._ctx
         if ctx is None or not ctx.may_ask:
             return mcp_types.ElicitResult(action="cancel")
@@ -98,7 +98,7 @@ class ServerRequests:
     async def sample(
         self, context: "ClientRequestContext", params: mcp_types.CreateMessageRequestParams
     ) -> mcp_types.CreateMessageResult | mcp_types.ErrorData:
-        """Ask the model, if the user allows it: it costs money, and the server reads the reply."""
+        """Send a request to the model with the user's approval: it costs money, and the server reads the reply."""
         ctx, sampler = self._ctx, self._host.sampler
         self._samples += 1
         if ctx is None or sampler is None or self._samples > MAX_SAMPLES:

@@ -1,4 +1,4 @@
-"""The servers of an `mcpServers` file: how each is reached, which of its tools are used, and when it is offered."""
+"""The servers of an `mcpServers` file: their connection, enabled tools, and when they are offered."""
 
 import hashlib
 import json
@@ -12,7 +12,7 @@ from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import DecodeError, JsonObject, decode, encode
 from tooling.contract.lazy_pattern import lazy_pattern
 
-# When the model gets the tools of a server: if the request names the server, in every run, or not at all.
+# When the model gets the tools of a server: if the request names the server, in every run, or never.
 Offer: TypeAlias = Literal["named", "always", "never"]
 
 DEFAULT_TIMEOUT_MS = 30_000
@@ -24,12 +24,12 @@ _MAX_NAME_CHARS = 30
 
 
 class ServerProblem(ValueError):
-    """A server cannot be used as it is configured; the message says why."""
+    """The configuration of a server is invalid; the message is the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Entry:
-    """One entry of a file, with the names that other programs use for the same things."""
+    """One entry of a file, including the field names of other programs."""
 
     type: str = ""
     command: str | tuple[str, ...] = ""
@@ -51,11 +51,11 @@ class _Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpServer:
-    """One server: a program that is started, or a URL. `tools` are those that are used; None means all.
+    """One server: a program to start, or a URL. `tools` are the enabled ones; None means all.
 
     Texts may contain `${VAR}` and `${VAR:-default}`, which are replaced only when the server is started. A program runs
-    in a sandbox of its own unless `is_sandboxed` is false. There `allow_net` are the hosts that it may reach,
-    `add_dirs` and `read_dirs` the folders besides the workspace that it may change and read.
+    in its own sandbox unless `is_sandboxed` is false. There `allow_net` are the hosts that it may reach,
+    `add_dirs` and `read_dirs` the additional folders that it may change and read.
     """
 
     name: str
@@ -75,17 +75,17 @@ class McpServer:
 
     @property
     def digest(self) -> str:
-        """Return a hash of what decides which tools the server has."""
+        """Return a hash of the settings that determine the server's tools."""
         said = encode((self.argv, self.env, self.cwd, self.url, self.headers, self.tools))
         return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
     @property
     def location(self) -> str:
-        """Return the command line or URL, for the user; variables are not replaced."""
+        """Return the command line or URL for display; variables are not replaced."""
         return self.url or " ".join(self.argv)
 
     def is_named_in(self, text: str) -> bool:
-        """Whether a request names the server, as a word of its own."""
+        """Whether a request contains the server's name as a separate word."""
         return re.search(rf"(?<![\w-]){re.escape(self.name)}(?![\w-])", text, re.IGNORECASE) is not None
 
     def uses(self, tool: str) -> bool:
@@ -95,7 +95,7 @@ class McpServer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerFile:
-    """The servers of one file, and a problem for each that cannot be used."""
+    """The servers of one file, and a problem for each invalid one."""
 
     servers: tuple[McpServer, ...] = ()
     problems: tuple[str, ...] = ()
@@ -114,7 +114,7 @@ def read_server_file(path: Path) -> ServerFile:
 
 
 def parse_servers(document: object) -> ServerFile:
-    """Return the servers of a parsed `mcpServers` object. Raises ServerProblem if it is no such object."""
+    """Return the servers of a parsed `mcpServers` object. Raises ServerProblem if it is not one."""
     entries = document.get("mcpServers") if isinstance(document, Mapping) else None
     if not isinstance(entries, Mapping):
         raise ServerProblem('expected an object with "mcpServers"')
@@ -164,7 +164,7 @@ def parse_server(name: str, entry: object) -> McpServer:
 
 
 def safe_name(name: str) -> str:
-    """Return the name of a server as it is part of tool names: never with two underscores, which separate the parts."""
+    """Return the name of a server for tool names: without double underscores, which separate the parts."""
     safe = re.sub(r"_+", "_", re.sub(r"[^A-Za-z0-9-]", "_", name)).strip("_")[:_MAX_NAME_CHARS].rstrip("_")
     if not safe:
         raise ServerProblem("its name has no letters or digits")
@@ -172,7 +172,7 @@ def safe_name(name: str) -> str:
 
 
 def expand_variables(server: McpServer, environ: Mapping[str, str]) -> McpServer:
-    """Return the server with all `${VAR}` replaced. Raises ServerProblem for a variable that is not set."""
+    """Return the server with all `${VAR}` replaced. Raises ServerProblem for an unset variable."""
 
     def expand(text: str) -> str:
         return _VARIABLE.sub(lambda found: _value_of(found, environ), text)
@@ -201,7 +201,7 @@ def _value_of(found: "re.Match[str]", environ: Mapping[str, str]) -> str:
 
 
 def merge_servers(*files: ServerFile) -> ServerFile:
-    """Return the servers of all files; those of a later file replace earlier ones of the same name."""
+    """Return the servers of all files; later files override earlier ones."""
     servers: dict[str, McpServer] = {}
     for file in files:
         servers |= {server.name: server for server in file.servers}
@@ -211,7 +211,7 @@ def merge_servers(*files: ServerFile) -> ServerFile:
 
 
 def offered_servers(servers: Iterable[McpServer], requests: Iterable[str]) -> tuple[McpServer, ...]:
-    """Return the servers whose tools a run offers: those for every run, and those that a request names."""
+    """Return the servers whose tools a run offers: those for every run, and those named in a request."""
     texts = tuple(requests)
     return tuple(
         server
@@ -221,7 +221,7 @@ def offered_servers(servers: Iterable[McpServer], requests: Iterable[str]) -> tu
 
 
 def describe_entry(server: McpServer) -> JsonObject:
-    """Return what the user sees of a server: no values of variables or headers, which may be secret."""
+    """Return a server's data for display, without values of variables or headers, which may be secret."""
     return {
         "name": server.name,
         "transport": "http" if server.url else _STDIO,

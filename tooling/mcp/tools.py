@@ -1,4 +1,4 @@
-"""The tools of MCP servers, as tools of a run: the same approvals, and results marked as untrusted."""
+"""Tools of MCP servers as tools of a run: subject to approval, with results marked as untrusted."""
 
 import json
 from collections.abc import Mapping
@@ -14,13 +14,14 @@ from tooling.images.prepare import keep_image, prepare_image
 from tooling.mcp.connection import ServerConnection
 from tooling.mcp.listing import OfferedResource, OfferedTool, full_name
 from tooling.mcp.listing_store import ListingStore
+from tooling.web.html.hidden_unicode import strip_invisible
 from tooling.web.page import wrap_untrusted
 
 if TYPE_CHECKING:
     from tooling.contract.image import Image
     from tooling.mcp.client import McpClient, ServerReply
 
-# What a result may have before it is trimmed for the model; the rest is not even saved.
+# Maximum size of a result before it is trimmed for the model; the rest is not saved.
 MAX_RESULT_CHARS = 400_000
 MAX_IMAGES = 4
 CHANGED = "its description or parameters have changed since you allowed it"
@@ -29,13 +30,13 @@ _LISTED_RESOURCES = 20
 
 
 def tool_spec(server: str, offered: OfferedTool) -> ToolSpec:
-    """Return the spec of a tool; hints of the server, such as that it only reads, change nothing."""
+    """Return the spec of a tool; hints of the server, such as "read-only", are ignored."""
     return ToolSpec(
         name=full_name(server, offered.name),
         description=offered.description,
         parameters=offered.parameters,
         effect="external",
-        # The connection has the server's own limits, and its clock stops while the user is asked.
+        # The connection enforces the server's limits, and its clock stops while the user is asked.
         timeout_ms=0,
         tags=("mcp",),
     )
@@ -54,13 +55,13 @@ class McpTool(Tool[JsonObject]):
         self.spec = tool_spec(connection.server.name, offered)
 
     def parse_arguments(self, args: object) -> JsonObject:
-        """Return the arguments as they are: the server checks them."""
+        """Return the arguments unchanged: the server validates them."""
         if not isinstance(args, Mapping):
             raise DecodeError("expected an object")
         return {str(key): value for key, value in args.items()}
 
     def action(self, params: JsonObject, ctx: ExecCtx) -> Action:
-        """Return the call with its arguments; a tool that has changed since it was allowed is asked about again."""
+        """Return the call with its arguments; a tool that changed since its approval needs approval again."""
         return self._action(params, ctx, self.offered)
 
     def _action(self, params: JsonObject, ctx: ExecCtx, offered: OfferedTool) -> Action:
@@ -75,7 +76,7 @@ class McpTool(Tool[JsonObject]):
         )
 
     async def run(self, params: JsonObject, ctx: ExecCtx) -> ToolResult:
-        """Call the tool, after asking again if the server describes it differently by now."""
+        """Call the tool, after asking again if its description has changed."""
         self._store.approve(self.spec.name, self.offered.digest)
         connection = self._connection
         now = (await connection.refresh(ctx)).tool(self.offered.name)
@@ -134,11 +135,14 @@ class ReadResource(Tool[JsonObject]):
 
 
 def untrusted_result(reply: "ServerReply", origin: str, ctx: ExecCtx) -> ToolResult:
-    """Return what a server sent as data that is no instruction, however it reads."""
+    """Return a server's reply as data that the model must not treat as instructions."""
     text = reply.text
     if len(text) > MAX_RESULT_CHARS:
         text = f"{text[:MAX_RESULT_CHARS]}\n[... the server sent {len(text):,} characters; the rest was dropped]"
+    text, hidden = strip_invisible(text)
     images, notes = _keep_images(reply.images, ctx)
+    if hidden:
+        notes.append("[invisible text was left out]")
     body = wrap_untrusted("\n".join((text or "(no text)", *notes)), origin=origin)
     meta = ToolMeta(status="error" if reply.is_error else "ok")
     return ToolResult(body, 1 if reply.is_error else 0, meta=meta, images=images)

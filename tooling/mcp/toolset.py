@@ -25,7 +25,7 @@ def build_toolset(
     store: ListingStore,
     add_tool: Callable[[AnyTool], None],
 ) -> McpToolset:
-    """Build the tools from what servers offered last; none is started. `add_tool` gets those that are found later."""
+    """Build the tools from the last listings without starting servers. `add_tool` gets tools found later."""
 
     def build(connection: ServerConnection, listing: ServerListing) -> list[AnyMcpTool]:
         return build_server_tools(connection, listing, services, store)
@@ -45,7 +45,7 @@ def build_toolset(
         CallMcpTool(services, index),
     )
     if not unknown and len(tools) <= MAX_SHOWN_TOOLS:
-        # A conversation that began with a search may go on with it.
+        # A conversation that started with a search may continue with it.
         return McpToolset(tools=tools, hidden=search)
     return McpToolset(tools=search, hidden=tools)
 
@@ -53,7 +53,7 @@ def build_toolset(
 def build_server_tools(
     connection: ServerConnection, listing: ServerListing, services: ToolServices, store: ListingStore
 ) -> list[AnyMcpTool]:
-    """Return the tools of one server that its configuration allows."""
+    """Return the enabled tools of one server."""
     server = connection.server
     tools: dict[str, AnyMcpTool] = {}
     for offered in listing.tools:

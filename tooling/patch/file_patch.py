@@ -1,4 +1,4 @@
-"""A patch as data: hunks by file, whatever form they were written in."""
+"""A patch as data: hunks by file, independent of the patch format."""
 
 from typing import Literal, TypeAlias
 
@@ -14,7 +14,7 @@ EXPECTED_FORM = (
 
 
 class PatchInvalid(ToolError):
-    """The text is not a patch; the message tells the model what to write."""
+    """The text is not a patch; the message tells the model the expected format."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from tooling.safety.secrets.redact import MASK
 _PLAIN = str.maketrans(
     {**dict.fromkeys("‐‑‒–—−", "-"), **dict.fromkeys("‘’‚‛", "'"), **dict.fromkeys("“”„‟", '"'), "\u00a0": " "}
 )
-# From strict to lenient: a place that fits better wins over a nearer one.
+# From strict to lenient: a better match takes precedence over a nearer one.
 _FORMS: tuple[Callable[[str], str], ...] = (str, str.rstrip, str.strip, lambda line: line.translate(_PLAIN).strip())
 
 
@@ -63,7 +63,7 @@ def _find_place(file: MaskedText, lines: list[str], hunk: Hunk, cursor: int, sec
         later = [place for place in places if place >= first]
         if later:
             return min(later, key=lambda place: abs(place - _expected_line(hunk, first)))
-        # Hunks in the wrong order; a place that is not unique would be a guess.
+        # Hunks in the wrong order; an ambiguous place would be a guess.
         if len(places) == 1 and not hunk.anchors:
             return places[0]
     return None
@@ -74,7 +74,7 @@ def _expected_line(hunk: Hunk, first: int) -> int:
 
 
 def _place_of_insertion(hunk: Hunk, lines: list[str], first: int) -> int:
-    """Return where lines without context go: where the patch says, after its anchor, or at the end."""
+    """Return where lines without context are inserted: where the patch says, after its anchor, or at the end."""
     if hunk.line is not None:
         return min(hunk.line - 1, len(lines))
     return first if hunk.anchors and not hunk.is_at_end else len(lines)
@@ -102,14 +102,14 @@ def _places(lines: list[str], wanted: list[str]) -> list[int]:
 
 
 def _hides_same(file: MaskedText, lines: list[str], wanted: list[MaskedText], place: int) -> bool:
-    """Whether the secrets that a patch spells out are those of the file; a mask stands for any."""
+    """Whether the secrets spelled out in a patch are those of the file; a mask matches any secret."""
     first = sum(line.count(MASK) for line in lines[:place])
     values = [value for line in wanted for value in line.values]
     return all(value in (MASK, hidden) for value, hidden in zip(values, file.values[first:], strict=False))
 
 
 def _new_lines(hunk: Hunk, lines: list[str], start: int) -> list[str]:
-    """Return the lines that replace the old ones: context as it is in the file, new lines with its line ending."""
+    """Return the replacement lines: context as in the file, new lines with the file's line ending."""
     at = start
     new: list[str] = []
     has_crlf = _uses_crlf(hunk, lines, start)

@@ -93,7 +93,7 @@ class _Parser:
         )
 
     def _ends_hunk(self, line: str, counts: list[int]) -> bool:
-        """Whether a line is not part of the hunk any more. Models miscount, so the counts alone do not decide."""
+        """Whether a line is no longer part of the hunk. Models miscount, so the counts alone do not decide."""
         is_complete = counts[0] <= 0 and counts[1] <= 0
         if line.startswith(("@@", "diff --git ")):
             return True

@@ -34,7 +34,7 @@ def parse_v4a(lines: list[str]) -> list[FilePatch]:
 
 
 def _body(lines: list[str]) -> list[str]:
-    """Return the lines between the markers: whatever is around them is not part of the patch."""
+    """Return the lines between the markers; the text around them is not part of the patch."""
     marks = [line.strip() for line in lines]
     if END not in marks:
         raise PatchInvalid(f"The patch has no line {END}: it is incomplete, so nothing was changed. Send all of it.")

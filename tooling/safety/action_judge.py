@@ -1,6 +1,7 @@
 """Judge every action: file tools by path, commands by content, web requests by host."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,7 +30,8 @@ class ActionJudge:
         """Return the strictest verdict that applies."""
         match action.effect:
             case "execute":
-                return self._shell_judge.judge(action, ctx)
+                verdict = self._shell_judge.judge(action, ctx)
+                return _asked(verdict, action.changed) if action.changed else verdict
             case "read" | "write":
                 return _file_verdict(action, ctx)
             case "web":
@@ -53,6 +55,12 @@ class ActionJudge:
         return ShellJudge(self._patterns_dir, warn=self._warn)
 
 
+def _asked(verdict: Verdict, reason: str) -> Verdict:
+    """Return a verdict that asks at least, for this reason as well."""
+    decision, reasons = max(verdict.decision, Decision.ASK), (*verdict.reasons, reason)
+    return replace(verdict, decision=decision, reasons=reasons, rule=verdict.rule or "external", only_reads=False)
+
+
 def _file_verdict(action: Action, ctx: ExecCtx) -> Verdict:
     check = writable_path if action.effect == "write" else readable_path
     try:
@@ -63,11 +71,11 @@ def _file_verdict(action: Action, ctx: ExecCtx) -> Verdict:
     if action.deletes:
         reason = DELETES_REASON.format(paths=", ".join(action.deletes))
         return Verdict(decision=Decision.ASK, reasons=(reason,), rule="deletes-files")
-    return Verdict(decision=Decision.ALLOW)
+    return Verdict(decision=Decision.ALLOW, only_reads=action.effect == "read")
 
 
 def _web_verdict(action: Action) -> Verdict:
-    """Ask about the host, as the address itself can carry data away."""
+    """Ask about the host, because the URL itself can exfiltrate data."""
     from tooling.web.addresses.url_check import AddressRefused, parse_url, with_scheme
 
     if not action.url:

@@ -1,4 +1,4 @@
-"""Control characters and invisible or misleading ones, which no honest command needs."""
+"""Control characters, and invisible or misleading ones, which legitimate commands do not need."""
 
 from tooling.contract.lazy_pattern import lazy_pattern
 

@@ -1,4 +1,4 @@
-"""Adjustments of a verdict: rules of the run that apply on top of the judge of actions."""
+"""Adjustments of a verdict: rules of the run, applied after the action judge."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -25,7 +25,7 @@ class AllowAll:
 
 
 def allow_open_hosts(is_open: Callable[[str], bool]) -> Adjustment:
-    """Allow commands that only ask for hosts that are open already; the egress proxy enforces them anyway."""
+    """Allow commands whose only issue is hosts that are already open; the egress proxy enforces them anyway."""
 
     def adjust(verdict: Verdict, action: Action) -> Verdict:
         if verdict.is_only_network and all(map(is_open, verdict.hosts)):
@@ -84,7 +84,7 @@ def _leak_reason(action: Action, redactor: Redactor) -> str | None:
     for text in {action.subject, unquote(action.subject), unquote(unquote(action.subject))}:
         if redactor.mask_known(text) != text:
             return KNOWN_SECRET
-    # An address may contain a login or a signature of its own, which belongs to its host.
+    # A URL may contain credentials or a signature for its own host.
     if action.effect == "web" and not action.url and redactor.redact(action.subject) != action.subject:
         return LIKELY_SECRET
     return None

@@ -65,7 +65,7 @@ class FindFiles(Tool[FindFilesParams]):
         return ToolResult("\n".join(lines) or f"No files match {params.pattern!r} in {params.path!r}.")
 
     async def _find_names(self, params: FindFilesParams, folder: ResolvedPath, ctx: ExecCtx) -> tuple[list[str], bool]:
-        """Return the names beneath the folder, and whether they are all."""
+        """Return the names beneath the folder, and whether they are complete."""
         # Commands may see the outputs of the session under another path, or not at all.
         output = (
             None

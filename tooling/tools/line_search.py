@@ -60,7 +60,7 @@ class Search:
 
 
 def search_by_walking(path: str, ctx: ExecCtx, search: Search) -> tuple[list[SearchLine], bool]:
-    """Search without ripgrep; return the lines, and whether they are all: after MAX_LINES the search ends."""
+    """Search without ripgrep; return the lines, and whether they are complete: the search stops after MAX_LINES."""
     try:
         regex = re.compile(search.pattern, re.IGNORECASE if search.ignore_case else 0)
     except re.error as error:

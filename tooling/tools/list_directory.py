@@ -44,7 +44,7 @@ class ListDirectory(Tool[ListDirectoryParams]):
 
 
 def _list_entries(path: str, ctx: ExecCtx) -> list[str]:
-    # Without O_DIRECTORY, so that a file can be told apart from a path that leads through a file.
+    # Without O_DIRECTORY, so that a file can be distinguished from a path that leads through a file.
     fd, folder = open_to_read(path, ctx, os.O_RDONLY | os.O_NONBLOCK)
     try:
         if not stat.S_ISDIR(os.fstat(fd).st_mode):

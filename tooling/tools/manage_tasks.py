@@ -1,4 +1,4 @@
-"""The tool manage_tasks: the agent's own to-do list."""
+"""The tool manage_tasks: the agent's to-do list."""
 
 import asyncio
 from collections.abc import Iterable
@@ -33,7 +33,7 @@ class ManageTasksParams:
 
 
 class ManageTasks(Tool[ManageTasksParams]):
-    """Keeps a list for the session, and one for each step of a plan; it begins with what an earlier run has left."""
+    """Manages a list for the session, and one for each step of a plan, starting with the list of an earlier run."""
 
     params = ManageTasksParams
     spec = ToolSpec(

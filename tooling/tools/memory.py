@@ -8,7 +8,7 @@ from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import schema_of
 from tooling.contract.memory import Memory
 from tooling.contract.result import ToolError, ToolResult
-from tooling.contract.tool import Tool, ToolServices, ToolSpec
+from tooling.contract.tool import Tool, ToolSpec
 
 EMPTY_MEMORY = "(memory is empty)"
 
@@ -32,12 +32,8 @@ class MemoryTool(Tool[MemoryParams]):
         effect="note",
     )
 
-    @classmethod
-    def is_offered(cls, services: ToolServices) -> bool:
-        return services.memory is not None
-
     def action(self, params: MemoryParams, ctx: ExecCtx) -> Action:
-        """Return the action; appending what the user asked to remember is marked as requested."""
+        """Return the action; appending a text that the user asked to remember is marked as requested."""
         is_requested = False
         effect: Effect = "note"
         if params.action == "append":

@@ -20,9 +20,9 @@ from tooling.output import decode_output
 MAX_LINES = 2000
 MAX_PAGE_CHARS = 50_000
 MIN_PAGE_CHARS = 1000
-# Longer than any private key: a secret that begins further up is not recognized.
+# Longer than any private key: a secret that starts further up is not recognized.
 _BEFORE_BYTES = 16_000
-# The total number of lines is only for the notice; a huge file is not read to its end for it.
+# The total number of lines is only for the notice; a huge file is not read completely for it.
 MAX_COUNTED_BYTES = 64_000_000
 
 
@@ -103,7 +103,7 @@ def _read_image(path: str, ctx: ExecCtx) -> ToolResult | None:
 
 
 def _read_several(ranges: tuple[_Range, ...], ctx: ExecCtx, secrets: Secrets) -> ToolResult:
-    """Read several files into one result; one that cannot be read does not hide the others."""
+    """Read several files into one result; an unreadable one does not affect the others."""
     sections: list[str] = []
     images: list[Image] = []
     problems = 0
@@ -138,14 +138,14 @@ def _read(part: _Range, ctx: ExecCtx, max_chars: int, secrets: Secrets) -> _Page
 
 
 def _mask_begun(before: str, text: str, secrets: Secrets) -> str:
-    """Mask the rest of a secret that begins before a page, such as a private key: alone it looks like any text."""
+    """Mask the rest of a secret that starts before a page, such as a private key: alone it cannot be recognized."""
     if not any(start < len(before) < end for start, end in secrets.find_secrets(before + text)):
         return text
     return "\n".join(secrets.mask_lines(before + text).split("\n")[before.count("\n") :])
 
 
 def _skip_lines(file: io.BufferedReader, lines: int) -> tuple[int, bytes]:
-    """Skip lines; return how many there were, and the end of what was skipped."""
+    """Skip lines; return their number, and the end of the skipped text."""
     skipped, before = 0, b""
     while skipped < lines:
         chunk = file.readline(MAX_PAGE_CHARS)

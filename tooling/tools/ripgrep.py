@@ -15,19 +15,19 @@ _FAILED = 2
 # Not sorted by ripgrep, which would then use one thread only.
 _BASE_ARGS = ("--no-config", "--hidden", "--no-require-git", "--no-messages", "--color=never")
 _EXCLUDE_ARGS = tuple(part for name in SKIPPED_DIRS for part in ("--glob", f"!{name}"))
-# Results say how many matches there are, so all of them are read.
+# Results contain the number of matches, so all of them are read.
 _MAX_OUTPUT_BYTES = 16_000_000
 
 
 class RipgrepOutput(NamedTuple):
-    """What ripgrep printed; an enormous output is not complete."""
+    """Output of ripgrep; an enormous output is incomplete."""
 
     data: bytes
     is_complete: bool
 
 
 class Ripgrep:
-    """Runs ripgrep in the same environment as commands, and remembers if it is not installed."""
+    """Runs ripgrep in the same environment as commands, and records if it is not installed."""
 
     def __init__(self, runner: CommandRunner) -> None:
         self._runner = runner
@@ -45,6 +45,7 @@ class Ripgrep:
             timeout_s=GREP_TIMEOUT_MS / 1000,
             merge_stderr=False,
             cap_bytes=_MAX_OUTPUT_BYTES,
+            only_reads=True,
             cancel_check=ctx.cancel_check,
         )
         try:

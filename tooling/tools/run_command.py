@@ -20,14 +20,14 @@ MAX_TIMEOUT_S = 3600.0
 EMPTY_OUTPUT = "(empty output)"
 SHELLS = ("bash", "sh")
 PYTHON_TOOL = "run_python"
-# The kernel passes no longer argument to a program.
+# Maximum length of an argument in the kernel.
 MAX_CODE_BYTES = 128 * 1024 - 1
 CODE_TOO_LONG = "The code is longer than 128 kB; write it to a file and run that with run_command."
 KILLED = 137
 KILLED_NOTE = "[it was killed: by a signal, or because it needed more memory than it may use]"
-# What was printed before a time limit is part of the result.
+# Unbuffered, so that output before a timeout is part of the result.
 PYTHON_ENV = {"PYTHONUNBUFFERED": "1"}
-# Commands find the idempotency key of their effect here.
+# Variable with the idempotency key of the command's effect.
 KEY_VARIABLE = "AGENT_IDEMPOTENCY_KEY"
 MAX_SHOWN_PROCESSES = 5
 MAX_COMMAND_CHARS = 80
@@ -94,7 +94,7 @@ class RunPythonParams:
 
 
 class RunPython(Tool[RunPythonParams]):
-    """Runs Python code in the workspace, in an interpreter of its own."""
+    """Runs Python code in the workspace, in a separate interpreter."""
 
     params = RunPythonParams
     spec = ToolSpec(
@@ -142,7 +142,7 @@ async def _run_first(
     name: str,
     env: Mapping[str, str] | None = None,
 ) -> ToolResult:
-    """Run the first of these whose program exists; `name` is what the model is told has run."""
+    """Run the first command whose program exists; `name` is the name reported to the model."""
     limit_s = min(max(timeout_s or services.command_timeout_s, 0.1), MAX_TIMEOUT_S)
     problem: OSError | None = None
     for argv in argvs:
@@ -194,7 +194,7 @@ def _to_result(output: CommandOutput, name: str, limit_s: float, ctx: ExecCtx) -
 
 
 def _background_note(output: CommandOutput) -> str:
-    """Return what became of processes that the command left behind."""
+    """Return a note about processes that the command left behind."""
     if left := output.left_running:
         shown = ", ".join(f"{process.pid} ({_shorten(process.command)})" for process in left[:MAX_SHOWN_PROCESSES])
         more = ", ..." if len(left) > MAX_SHOWN_PROCESSES else ""

@@ -70,7 +70,7 @@ class SearchText(Tool[SearchTextParams]):
     async def _search(
         self, params: SearchTextParams, root: "_SearchRoot", ctx: ExecCtx
     ) -> tuple[list[SearchLine], bool]:
-        """Return the matching lines with their context, and whether they are all."""
+        """Return the matching lines with their context, and whether they are complete."""
         context = min(max(params.context, 0), MAX_CONTEXT)
         args = _ripgrep_args(params, root.name, context)
         # Commands may see the outputs of the session under another path, or not at all.

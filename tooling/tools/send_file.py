@@ -1,4 +1,4 @@
-"""The tool send_file: hand a file of the workspace to the user with the answer."""
+"""The tool send_file: attach a file of the workspace to the answer."""
 
 import asyncio
 import stat

@@ -124,7 +124,7 @@ class PageStatusError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageRequest:
-    """Which page to fetch and how to read it; `is_continued` marks a later part of a page fetched before."""
+    """A page to fetch and how to read it; `is_continued` marks a later part of a page fetched before."""
 
     url: str
     mode: FetchMode = "auto"

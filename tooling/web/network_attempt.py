@@ -16,5 +16,5 @@ class NetworkAttempt:
     reason: str
 
 
-# Takes an attempt; what it returns, if anything, is done when the attempt is stored.
+# Receives an attempt; returns an awaitable that is done when the attempt is stored, or None.
 OnAttempt: TypeAlias = Callable[[NetworkAttempt], Awaitable[None] | None]

@@ -11,7 +11,7 @@ from tooling.output import FETCH_MAX_CHARS
 if TYPE_CHECKING:
     from tooling.web.search.types import SearchHit
 
-# The query and how many results are wanted.
+# The query and the wanted number of results.
 SearchFunction: TypeAlias = "Callable[[str, int], Awaitable[Sequence[SearchHit]]]"
 SearchProvider: TypeAlias = Literal["proxy", "tavily", "jina", "zai", "searxng", "brave"]
 SEARCH_ORDER: tuple[SearchProvider, ...] = get_args(SearchProvider)

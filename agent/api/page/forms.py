@@ -1,4 +1,4 @@
-"""What the forms of the pages do. Each carries the CSRF token of its session."""
+"""Targets of the forms on the pages. Each form carries the CSRF token of its session."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from agent.api.access import Access
 from agent.api.guard import LOGIN, Identity
 from agent.api.models import AnswerBody, DecisionBody, ScheduleBody, TaskBody
-from agent.api.page.pages import local_path, logged_in
+from agent.api.page.pages import local_path, logged_in, render_tasks
 from agent.api.page.rendering import Renderer
 from agent.api.parts import ServerParts, find
 from agent.api.replies import Forbidden
@@ -27,7 +27,6 @@ T = TypeVar("T")
 Form: TypeAlias = Mapping[str, str]
 _MAX_FIELDS = 100
 _REMEMBER = {"allow-run": "run", "allow-project": "project", "allow-always": "always"}
-WRONG_TOKEN = "This token or link is not valid. A link works once, and for 15 minutes."
 
 
 def session_forms(parts: ServerParts, renderer: Renderer) -> APIRouter:
@@ -41,9 +40,7 @@ def session_forms(parts: ServerParts, renderer: Renderer) -> APIRouter:
         target = form.get("next", "/")
         if is_known:
             return logged_in(parts, target)
-        return renderer.page(
-            "login.html", "", code=HTTPStatus.UNAUTHORIZED, next=local_path(target), message=WRONG_TOKEN
-        )
+        return renderer.page("login.html", "", code=HTTPStatus.UNAUTHORIZED, next=local_path(target), is_wrong=True)
 
     @router.post("/logout")
     async def log_out(request: Request) -> Response:
@@ -55,27 +52,18 @@ def session_forms(parts: ServerParts, renderer: Renderer) -> APIRouter:
     return router
 
 
-def task_forms(parts: ServerParts) -> APIRouter:
+def task_forms(parts: ServerParts, renderer: Renderer) -> APIRouter:
     """Return the targets of the forms about tasks and schedules."""
     router = APIRouter(include_in_schema=False)
 
     @router.post("/ui/tasks")
     async def create(request: Request) -> Response:
         form = await read_form(parts, request)
-        body = task_body(form)
-        settings = parts.task_settings
-        if form.get("when") == "cron":
-            schedule = _checked(
-                lambda: ScheduleBody(
-                    cron=form.get("cron", ""), zone=form.get("zone", "UTC"), name=form.get("name", ""), task=body
-                )
-            )
-            await parts.tasks.create_schedule(
-                body.to_request(settings), schedule.cron, zone=schedule.zone, name=schedule.name
-            )
-            return _go("/schedules")
-        task = await parts.tasks.create(body.to_request(settings))
-        return _go(f"/tasks/{quote(task.task_id)}")
+        try:
+            return _go(await _create(parts, form))
+        except InputError as error:
+            # What was typed stays.
+            return await render_tasks(parts, renderer, request, form=form, problem=error)
 
     @router.post("/ui/tasks/{task_id}/cancel")
     async def cancel(request: Request, task_id: Name) -> Response:
@@ -108,6 +96,22 @@ def task_forms(parts: ServerParts) -> APIRouter:
     return router
 
 
+async def _create(parts: ServerParts, form: Form) -> str:
+    """Create the task or schedule that a form describes; return the page that shows it."""
+    body = task_body(form)
+    request = body.to_request(parts.task_settings)
+    if form.get("when") != "cron":
+        task = await parts.tasks.create(request)
+        return f"/tasks/{quote(task.task_id)}"
+    schedule = _checked(
+        lambda: ScheduleBody(
+            cron=form.get("cron", ""), zone=form.get("zone", "UTC"), name=form.get("name", ""), task=body
+        )
+    )
+    await parts.tasks.create_schedule(request, schedule.cron, zone=schedule.zone, name=schedule.name)
+    return "/schedules"
+
+
 def question_forms(parts: ServerParts) -> APIRouter:
     """Return the targets of the forms that answer questions and approvals."""
     router = APIRouter(include_in_schema=False)
@@ -116,7 +120,7 @@ def question_forms(parts: ServerParts) -> APIRouter:
     async def answer(request: Request, question_id: Name) -> Response:
         form = await read_form(parts, request)
         question = await find(find_question(parts, question_id))
-        # An option is named by its number: its text may contain what a form would change.
+        # An option is identified by its number: its text may contain characters that a form changes.
         options = {str(number): option for number, option in enumerate(question.options, 1)}
         text = options.get(form.get("option", ""), "") or form.get("text", "")
         body = _checked(lambda: AnswerBody(answer=text))
@@ -144,7 +148,7 @@ def question_forms(parts: ServerParts) -> APIRouter:
 
 
 async def read_form(parts: ServerParts, request: Request) -> Form:
-    """Return the fields of a form. Raises Forbidden if it is not one of ours."""
+    """Return the fields of a form. Raises Forbidden without a valid CSRF token."""
     form = await _fields(request)
     identity: Identity = request.scope["identity"]
     is_ours = identity.credential == "token" or parts.sessions.is_csrf_token(form.get("csrf", ""), identity.cookie)
@@ -159,7 +163,7 @@ def task_body(form: Form) -> TaskBody:
     given: dict[str, object] = {
         # Browsers send line breaks as CR LF.
         "prompt": form.get("prompt", "").replace("\r\n", "\n"),
-        "config": TaskConfig(repo_url=form.get("repo_url", "").strip()),
+        "config": TaskConfig(repo_url=form.get("repo_url", "").strip(), model=form.get("model", "").strip()),
         "session_id": form.get("session_id", "").strip(),
         "cwd": form.get("cwd", "").strip(),
         "priority": form.get("priority") or 0,
@@ -170,7 +174,7 @@ def task_body(form: Form) -> TaskBody:
 
 
 def _checked(build: Callable[[], T]) -> T:
-    """Return what a form describes; what is wrong with it is told in words."""
+    """Return the built object; a validation error becomes a readable message."""
     try:
         return build()
     except ValidationError as error:

@@ -1,8 +1,8 @@
-"""The pages that are read: tasks, one task, schedules, runs, one run, and the description of the API."""
+"""The read-only pages: tasks, one task, schedules, runs, one run, and the description of the API."""
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from pathlib import Path
 from typing import Annotated
@@ -21,15 +21,17 @@ from agent.service.task import ACTIVE, TaskQuery, TaskState
 from agent.service.task_data import schedule_data, task_data
 from agent.sessions.views.listing import RUNNING, newest_runs, run_status
 from agent.sessions.views.run_summary import RunView
+from agent.vocabulary.errors import AgentError
 
 _STATIC = Path(__file__).parent / "static"
 _PAGE_SIZE = 50
 _RUNS = 100
+FORM_FIELDS = ("prompt", "when", "at", "cron", "name", "zone", "cwd", "repo_url", "model", "session_id", "priority")
 _ASSETS = {"page.css": "text/css", "page.js": "text/javascript", "icon.svg": "image/svg+xml"}
 
 
 def csrf_of(parts: ServerParts, request: Request) -> str:
-    """Return what the forms of this page carry; who sends the token needs none, but the pages have forms."""
+    """Return the CSRF token for the forms of this page; clients with the bearer token get one, too."""
     identity: Identity = request.scope["identity"]
     return parts.sessions.csrf_token(identity.cookie)
 
@@ -39,25 +41,13 @@ def task_pages(parts: ServerParts, renderer: Renderer) -> APIRouter:
     router = APIRouter(include_in_schema=False)
 
     @router.get("/")
-    async def tasks_page(request: Request, offset: Offset = 0) -> Response:
-        found = await parts.tasks.list(TaskQuery(limit=_PAGE_SIZE + 1, offset=offset))
-        stats = await parts.tasks.stats()
-        return renderer.page(
-            "tasks.html",
-            csrf_of(parts, request),
-            here="tasks",
-            live=True,
-            tasks=[task_data(task) for task in found[:_PAGE_SIZE]],
-            older=offset + _PAGE_SIZE if len(found) > _PAGE_SIZE else 0,
-            counts=[(str(state), stats.tasks[state]) for state in TaskState if stats.tasks.get(state)],
-            workers=sum(worker.is_alive for worker in stats.workers),
-            questions=[(q, parts.card_text(q)) for q in await parts.tasks.questions()],
-        )
+    async def tasks_page(request: Request, offset: Offset = 0, status: TaskState | None = None) -> Response:
+        return await render_tasks(parts, renderer, request, offset=offset, status=status)
 
     @router.get("/tasks/{task_id}")
     async def task_page(request: Request, task_id: Name) -> Response:
         task = await find(parts.tasks.get(task_id))
-        run_id = await asyncio.to_thread(parts.run_of, task)
+        run_id = await parts.run_of(task)
         run = await asyncio.to_thread(_read_if_there, parts, run_id)
         questions = await parts.tasks.questions(task_id=task.task_id) if task.waiting or not task.is_ended else ()
         return renderer.page(
@@ -69,6 +59,7 @@ def task_pages(parts: ServerParts, renderer: Renderer) -> APIRouter:
             task=task_data(task, run_id),
             run=run,
             running=task.state in ACTIVE,
+            workers=await _workers(parts) if task.state is TaskState.QUEUED else 0,
             can_cancel=not task.is_ended and task.state is not TaskState.CANCELING,
             can_retry=task.state in (TaskState.FAILED, TaskState.CANCELED),
             questions=[(q, parts.card_text(q)) for q in questions],
@@ -82,6 +73,43 @@ def task_pages(parts: ServerParts, renderer: Renderer) -> APIRouter:
         )
 
     return router
+
+
+async def render_tasks(
+    parts: ServerParts,
+    renderer: Renderer,
+    request: Request,
+    *,
+    offset: int = 0,
+    status: TaskState | None = None,
+    form: Mapping[str, str] | None = None,
+    problem: AgentError | None = None,
+) -> HTMLResponse:
+    """Return the page of all tasks, or of those with a status; with a form that could not be accepted, and why."""
+    states = frozenset({status}) if status else frozenset[TaskState]()
+    found = await parts.tasks.list(TaskQuery(states=states, limit=_PAGE_SIZE + 1, offset=offset))
+    stats = await parts.tasks.stats()
+    given = {"zone": "UTC", **(form or {})}
+    return renderer.page(
+        "tasks.html",
+        csrf_of(parts, request),
+        code=HTTPStatus.UNPROCESSABLE_ENTITY if problem else HTTPStatus.OK,
+        here="tasks",
+        live=problem is None,
+        tasks=[task_data(task) for task in found[:_PAGE_SIZE]],
+        older=offset + _PAGE_SIZE if len(found) > _PAGE_SIZE else 0,
+        only=str(status or ""),
+        counts=[(str(state), stats.tasks[state]) for state in TaskState if stats.tasks.get(state) or state is status],
+        workers=sum(worker.is_alive for worker in stats.workers),
+        questions=[(q, parts.card_text(q)) for q in await parts.tasks.questions()],
+        form={name: given.get(name, "") for name in FORM_FIELDS},
+        problem=problem.message if problem else "",
+        problem_hint=problem.hint if problem else "",
+    )
+
+
+async def _workers(parts: ServerParts) -> int:
+    return sum(worker.is_alive for worker in (await parts.tasks.stats()).workers)
 
 
 def run_pages(parts: ServerParts, renderer: Renderer) -> APIRouter:
@@ -114,7 +142,7 @@ def run_pages(parts: ServerParts, renderer: Renderer) -> APIRouter:
 
 
 def public_pages(parts: ServerParts, renderer: Renderer, app: FastAPI) -> APIRouter:
-    """Return the pages without data of users: the description of the API, the files of the pages, the login."""
+    """Return the pages without user data: the description of the API, static files, the login."""
     router = APIRouter(include_in_schema=False)
 
     @router.get("/docs")
@@ -128,7 +156,7 @@ def public_pages(parts: ServerParts, renderer: Renderer, app: FastAPI) -> APIRou
     async def asset(name: Name) -> Response:
         if name not in _ASSETS:
             raise NotFound(f"there is no file {name!r}")
-        # Asked for again each time, and sent again only if it has changed.
+        # Revalidated each time, and sent again only if it has changed.
         return FileResponse(_STATIC / name, media_type=_ASSETS[name], headers={"Cache-Control": "no-cache"})
 
     @router.get("/favicon.ico")
@@ -140,13 +168,13 @@ def public_pages(parts: ServerParts, renderer: Renderer, app: FastAPI) -> APIRou
         identity: Identity = request.scope["identity"]
         if identity.credential:
             return RedirectResponse(local_path(next), HTTPStatus.SEE_OTHER)
-        return renderer.page("login.html", "", next=local_path(next), message="")
+        return renderer.page("login.html", "", next=local_path(next), is_wrong=False)
 
     return router
 
 
 def logged_in(parts: ServerParts, target: str) -> Response:
-    """Return the reply that starts a browser's session."""
+    """Return the response that starts a browser session."""
     reply = RedirectResponse(local_path(target), HTTPStatus.SEE_OTHER)
     access = parts.access
     reply.set_cookie(
@@ -161,18 +189,18 @@ def logged_in(parts: ServerParts, target: str) -> Response:
 
 
 def local_path(target: str) -> str:
-    """Return a path on this server; anything else is replaced by the first page."""
+    """Return a path on this server; any other target becomes the first page."""
     is_local = target.startswith("/") and not target.startswith(("//", "/\\")) and target.isprintable()
     return target if is_local and target.isascii() else "/"
 
 
 def error_page(
-    parts: ServerParts, renderer: Renderer, request: Request, *, status: int, message: str, hint: str
+    parts: ServerParts, renderer: Renderer, request: Request, *, status: int, message: str, hints: Sequence[str]
 ) -> HTMLResponse:
-    """Return the page about a request that cannot be done."""
+    """Return the page for a failed request."""
     identity: Identity = request.scope["identity"]
     csrf = csrf_of(parts, request) if identity.credential else ""
-    return renderer.page("error.html", csrf, code=status, message=message, hint=hint)
+    return renderer.page("error.html", csrf, code=status, message=message, hints=hints)
 
 
 def _events(run_id: str) -> str:

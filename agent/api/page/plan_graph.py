@@ -1,4 +1,4 @@
-"""Where the steps of a plan are drawn: columns by dependency, so that what can run side by side stands side by side."""
+"""Layout of a plan: columns by dependency, so that steps that can run in parallel share a column."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,7 +12,7 @@ _COLUMN_GAP, _ROW_GAP, _MARGIN = 44, 14, 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """One step with the place of its upper left corner."""
+    """One step with the position of its upper left corner."""
 
     step: StepView
     x: int
@@ -21,7 +21,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edge:
-    """The line from a step to one that depends on it, as the path of an SVG."""
+    """The line from a step to a dependent one, as an SVG path."""
 
     path: str
     is_done: bool
@@ -29,7 +29,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanGraph:
-    """A drawn plan."""
+    """The layout of a plan."""
 
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
@@ -38,7 +38,7 @@ class PlanGraph:
 
 
 def draw_plan(steps: Sequence[StepView]) -> PlanGraph:
-    """Place every step to the right of all it depends on, and near them."""
+    """Place every step to the right of its dependencies, and near them."""
     parents = _parents(steps)
     columns: dict[int, list[StepView]] = {}
     depth: dict[str, int] = {}
@@ -68,7 +68,7 @@ def draw_plan(steps: Sequence[StepView]) -> PlanGraph:
 
 
 def _parents(steps: Sequence[StepView]) -> Mapping[str, tuple[str, ...]]:
-    """Return what each step depends on; the lead has handed out those that depend on nothing."""
+    """Return the dependencies of each step; steps without any depend on the lead, which delegated them."""
     known = {step.id for step in steps}
     return {
         step.id: tuple(name for name in step.depends_on if name in known and name != step.id)
@@ -78,7 +78,7 @@ def _parents(steps: Sequence[StepView]) -> Mapping[str, tuple[str, ...]]:
 
 
 def _in_order(steps: Sequence[StepView], parents: Mapping[str, tuple[str, ...]]) -> list[StepView]:
-    """Return the steps so that each follows what it depends on; a cycle, which no valid plan has, is cut."""
+    """Return the steps in topological order; a cycle, which no valid plan has, is cut."""
     waiting, placed, order = list(steps), set[str](), list[StepView]()
     while waiting:
         ready = [step for step in waiting if placed.issuperset(parents[step.id])]

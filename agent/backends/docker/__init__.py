@@ -1,1 +1,1 @@
-"""The Docker backend: commands run in a container of an engine on this machine."""
+"""The Docker backend: commands run in a container of a local engine."""

@@ -11,14 +11,14 @@ from agent.backends.sandbox.bubblewrap.argv import SHARED_MEMORY_BYTES, STARTER,
 from agent.backends.sandbox.types import MIB, PROXY_SOCKET, ResourceLimits, SandboxPolicy
 from tooling.contract.fast_dataclass import dataclass
 
-# Sockets of the program outside; the folder is mounted read-only.
+# Sockets of the host program; the folder is mounted read-only.
 SOCKETS = PROXY_SOCKET.parent
 WORKSPACES = Path("/workspace")
 TEMPORARY = Path("/tmp")
 USER_LABEL, WORKSPACE_LABEL, CONFIG_LABEL = "windlass.user", "windlass.workspace", "windlass.config"
 _LOG_BYTES = "64k"
 _CPU = 1_000_000_000
-# The first process: it fetches the control socket, which is the input of the starter, and becomes the starter.
+# The first process: receives the control socket, the input of the starter, and then becomes the starter.
 BOOTSTRAP = f"""
 import os, socket, sys
 path, link, target = sys.argv[1:]
@@ -35,9 +35,9 @@ os.execv(sys.executable, [sys.executable, "-I", "-S", "{STARTER}"])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerPlan:
-    """A container that can be created: the engine's configuration, and what distinguishes it from others.
+    """A container to create: the engine's configuration, and what distinguishes it from others.
 
-    One that cannot restart is created anew each time.
+    A container that cannot restart is created anew each time.
     """
 
     labels: Mapping[str, str]
@@ -46,11 +46,11 @@ class ContainerPlan:
 
     @property
     def key(self) -> str:
-        """A short name for exactly this configuration."""
+        """A short hash of this configuration."""
         return hashlib.sha256(json.dumps([self.labels, self.config], sort_keys=True).encode()).hexdigest()[:16]
 
     def create_request(self, socket_name: str) -> Mapping[str, object]:
-        """Return what the engine is asked to create; its first process connects to this socket."""
+        """Return the create request for the engine; the first process connects to this socket."""
         workspace = self.labels[WORKSPACE_LABEL]
         link = str(WORKSPACES / (Path(workspace).name or "root"))
         argv = ["python3", "-I", "-S", "-c", BOOTSTRAP, str(SOCKETS / socket_name), link, workspace]
@@ -68,11 +68,11 @@ def plan_container(
     volumes: tuple[Path, ...] = (),
     is_podman: bool = False,
 ) -> ContainerPlan:
-    """Return the container for a policy; `etc` are files to show in /etc.
+    """Return the container for a policy; `etc` maps files to show in /etc.
 
-    The `volumes` that the image declares are in memory, as all that the workspace does not hold: the engine would keep
-    them on its disk, without a limit.
-    Podman cannot give a folder in memory to a user: there all users of the container may write to it.
+    The `volumes` of the image are in memory, like everything outside the workspace: the engine would store
+    them on disk, without a limit.
+    Podman cannot assign a tmpfs to a user: there all users of the container may write to it.
     """
     limits = policy.limits
     owner = f",uid={policy.uid},gid={policy.gid}" if not is_podman else ""
@@ -110,12 +110,12 @@ def plan_container(
         },
     }
     labels = {USER_LABEL: str(os.getuid()), WORKSPACE_LABEL: str(workspace)}
-    # After a restart only root may write to these, and with Podman to all folders in memory.
+    # After a restart only root may write to these; with Podman this applies to all tmpfs folders.
     return ContainerPlan(labels=labels, config=config, can_restart=not (is_podman or volumes))
 
 
 def _ulimits(limits: ResourceLimits, *, is_podman: bool) -> Iterator[Mapping[str, object]]:
-    # Podman asks for more processes than it may have, unless it is told; their number is limited by PidsLimit anyway.
+    # Podman requests more processes than allowed unless a limit is given; PidsLimit limits their number anyway.
     processes = _max_processes_of_user() if is_podman else None
     for name, value in (
         ("core", 0),
@@ -128,14 +128,14 @@ def _ulimits(limits: ResourceLimits, *, is_podman: bool) -> Iterator[Mapping[str
 
 
 def _max_processes_of_user() -> int:
-    """Return how many processes a user may have on this machine."""
+    """Return the maximum number of processes of a user on this machine."""
     most = int(Path("/proc/sys/kernel/pid_max").read_text())
     limit = resource.getrlimit(resource.RLIMIT_NPROC)[1]
     return most if limit == resource.RLIM_INFINITY else min(limit, most)
 
 
 def _mounts(policy: SandboxPolicy, owner: str) -> tuple[dict[Path, tuple[Path, bool]], dict[Path, str]]:
-    """Return the bind mounts and the temporary folders: for the same path the later entry wins, as in the sandbox."""
+    """Return the bind mounts and the tmpfs folders: for the same path the later entry wins, as in the sandbox."""
     size = f"size={policy.limits.scratch_bytes}"
     temporary = {
         TEMPORARY: f"rw,exec,nosuid,nodev,mode=1777,{size}",
@@ -162,7 +162,7 @@ def _binds(policy: SandboxPolicy) -> Iterator[tuple[Path, tuple[Path, bool]]]:
 
 
 def _in_memory(volume: Path, limits: ResourceLimits) -> Mapping[str, object]:
-    # Other than an entry of `Tmpfs`, this replaces a volume of the image.
+    # Unlike an entry of `Tmpfs`, this replaces a volume of the image.
     return {"Type": "tmpfs", "Target": str(volume), "TmpfsOptions": {"SizeBytes": limits.scratch_bytes, "Mode": 0o1777}}
 
 

@@ -1,4 +1,4 @@
-"""A started container, as the process of a world: everything in it ends with its first process."""
+"""A started container as the process of a world: everything in it ends with its first process."""
 
 import asyncio
 import contextlib
@@ -21,7 +21,7 @@ NOT_HERE = "the Docker engine does not run its containers on this machine"
 _CREDENTIALS = struct.Struct("3i")
 _KILLED = 137
 _MAX_CONTAINERS = 50
-# How long the kernel may take to tell that a container which was killed has ended.
+# Time for the kernel to report the exit of a killed container.
 _NOTICE_S = 0.3
 
 
@@ -44,12 +44,12 @@ class ContainerProcess:
         self._starting = asyncio.ensure_future(self._start())
 
     async def finish(self, *, in_doubt: bool) -> int:
-        """Kill the container, and wait for the end of its first process. Raises OSError if it ended by itself."""
+        """Kill the container, and wait for its first process to exit. Raises OSError if it exited by itself."""
         if not self._starting.done():
             self._starting.cancel()
         await asyncio.wait({self._starting})
         if self._error is None:
-            # One that was killed from outside is about to end.
+            # A container that was killed externally is about to exit.
             await asyncio.wait({self.exited}, timeout=_NOTICE_S)
             ended_by_itself = self.exited.done() and not self._was_killed
             self._kill()
@@ -63,7 +63,7 @@ class ContainerProcess:
         return _KILLED
 
     async def _wait_for_engine(self) -> None:
-        """Wait until the engine knows of the end, too: only then can the container be started again or removed."""
+        """Wait until the engine also reports the exit: only then can the container be restarted or removed."""
         with contextlib.suppress(EngineFault, TimeoutError):
             async with asyncio.timeout(KILL_TIMEOUT_S):
                 await self._engine.wait_for_exit(self._name)
@@ -104,7 +104,7 @@ class ContainerProcess:
         return int(str(self._plan.config["User"]).partition(":")[0])
 
     async def _find_or_create(self, name: str, socket_name: str) -> None:
-        """Reuse the container of this user and workspace if it is the same; others that are not in use are removed."""
+        """Reuse the container of this user and workspace if its configuration is the same; remove unused others."""
         labels = {label: self._plan.labels[label] for label in (USER_LABEL, WORKSPACE_LABEL)}
         is_found = False
         for found in await self._engine.list_containers(labels):
@@ -114,14 +114,14 @@ class ContainerProcess:
             if own and is_stopped and self._plan.can_restart:
                 is_found = True
             elif own or is_stopped:
-                # One of the same name still runs although nobody holds its lock.
+                # A container of the same name still runs although its lock is free.
                 await self._engine.remove_container(str(found.get("Id")))
         if not is_found:
             await self._engine.remove_container(name)
             await self._engine.create_container(name, self._plan.create_request(socket_name))
 
     async def _connect(self, name: str, listening: socket.socket) -> None:
-        """Pass the control socket to the first process, unless it ends before that."""
+        """Pass the control socket to the first process, unless that exits first."""
         accepting = asyncio.ensure_future(self._loop.sock_accept(listening))
         ending = asyncio.ensure_future(self._engine.wait_for_exit(name))
         try:
@@ -181,7 +181,7 @@ def _ignore(task: "asyncio.Future[None]") -> None:
 
 
 def _take_name(folder: Path, key: str) -> tuple[str, int]:
-    """Return a name that no other process uses, and the lock that says so."""
+    """Return a name that no other process uses, and its lock."""
     for count in range(1, _MAX_CONTAINERS):
         name = key if count == 1 else f"{key}-{count}"
         lock = os.open(folder / f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)

@@ -21,7 +21,7 @@ from tooling.contract.command import CommandRequest
 OF_ROOT = "belongs to root, and commands in a container do not run as root"
 OF_ROOT_HINT = "give it to an ordinary user (chown -R USER), who can also start the agent, or use --backend sandbox"
 _DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-# The rest of the user's environment names programs and folders that the image does not have.
+# The rest of the user's environment refers to programs and folders that the image lacks.
 _PASSED = ("LANG", "LANGUAGE", "TZ", "CI", "SOURCE_DATE_EPOCH", "TERM", "PAGER", "GIT_PAGER", "GIT_TERMINAL_PROMPT")
 _PASSED_TOO = ("NO_COLOR", "HOME", "USER", "LOGNAME", "SHELL")
 
@@ -39,7 +39,7 @@ _NOT_COVERED = (
 
 
 class _ContainerLimits(WorkerLimits):
-    """The limits of a container, which the engine has set; only an administrator could change them from outside."""
+    """The limits of a container, already set by the engine; changing them from outside would require root."""
 
     def apply(self, pid: int) -> None:
         """Do nothing."""
@@ -68,7 +68,7 @@ class ContainerSandbox(WorldSandbox):
         self._volumes = volumes
         self._is_podman = is_podman
         if is_podman:
-            # It takes the path of a profile instead of its content.
+            # Podman expects the path of a profile instead of its content.
             file = sockets / "seccomp.json"
             file.write_text(self._seccomp)
             self._seccomp = str(file)
@@ -89,11 +89,11 @@ class ContainerSandbox(WorldSandbox):
         return ContainerProcess(self._engine, plan, self._sockets, stdin, self.policy.environment["TMPDIR"])
 
     def make_limits(self, policy: SandboxPolicy) -> WorkerLimits:
-        """Return no limits of its own for a command."""
+        """Return no additional limits for a command."""
         return _ContainerLimits(policy.limits, None)
 
     def check(self, request: CommandRequest, policy: SandboxPolicy, path: str) -> None:
-        """Refuse what cannot be passed to the container; whether the program exists is known only there."""
+        """Refuse requests that cannot be passed to the container; whether the program exists is known only there."""
         if not request.cwd.is_dir():
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(request.cwd))
         if not policy.is_visible(request.cwd):
@@ -108,12 +108,12 @@ class ContainerSandbox(WorldSandbox):
         self.policy = replace(self.policy, proxy_env=proxy_environment(), relay=relay)
 
     def describe(self) -> SandboxDescription:
-        """Return what the container protects and what it does not."""
+        """Return the protections of the container and their limits."""
         return SandboxDescription(name="docker", covered=_COVERED, not_covered=_NOT_COVERED)
 
 
 def container_policy(policy: SandboxPolicy, image: Mapping[str, object], *, is_rootless: bool) -> SandboxPolicy:
-    """Return the policy of the sandbox for a container: the image has the programs, and commands are not root."""
+    """Return the sandbox policy for a container: the image provides the programs, and commands are not root."""
     uid, gid = _user_of(policy.writable[0], is_rootless=is_rootless)
     kept = {name: value for name, value in policy.environment.items() if name in (*_PASSED, *_PASSED_TOO)}
     kept |= {name: value for name, value in policy.environment.items() if name.startswith("LC_")}
@@ -134,7 +134,7 @@ def _user_of(workspace: Path, *, is_rootless: bool) -> tuple[int, int]:
 
 
 def volumes_of(image: Mapping[str, object]) -> tuple[Path, ...]:
-    """Return the folders that an image declares as volumes."""
+    """Return the declared volumes of an image."""
     config = image.get("Config")
     volumes = config.get("Volumes") if isinstance(config, dict) else None
     return tuple(Path(os.path.normpath(str(path))) for path in sorted(volumes or ()))
@@ -148,7 +148,7 @@ def _path_of(image: Mapping[str, object]) -> str:
 
 
 def _write_etc(policy: SandboxPolicy, folder: Path) -> dict[str, Path]:
-    """Write the files that name the user, for programs that look it up."""
+    """Write the passwd and group files for programs that look up the user."""
     user = policy.environment.get("USER", "user")
     texts = {
         "passwd": f"{user}:x:{policy.uid}:{policy.gid}::{policy.home}:/bin/bash\n".encode(),

@@ -1,11 +1,13 @@
 """The Docker engine of this machine, over its HTTP API on a Unix socket."""
 
+import asyncio
 import errno
 import json
 import os
 import stat
 import time
 from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from http import HTTPStatus
 from pathlib import Path
 from typing import cast
@@ -24,7 +26,7 @@ NO_ANSWER = "the Docker engine at {socket} does not answer: {fault}"
 LOCAL_HINT = "set DOCKER_HOST to unix:///PATH of an engine on this machine, or unset it"
 TIMEOUT_S = 20.0
 PODMAN = "Podman"
-# Some faults repeat the whole request.
+# Some error messages repeat the whole request.
 _MAX_MESSAGE_CHARS = 500
 # Supported since Docker 19.03.
 _API = "http://docker/v1.40"
@@ -33,7 +35,7 @@ _SOCKET_SCHEME = "unix://"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineInfo:
-    """What `agent doctor` tells about an engine."""
+    """Facts about an engine for `agent doctor`."""
 
     version: str
     is_rootless: bool
@@ -41,17 +43,17 @@ class EngineInfo:
 
     @property
     def is_podman(self) -> bool:
-        """Whether it is Podman, which takes a few options in another form."""
+        """Whether it is Podman, which expects a few options in another form."""
         return self.product == PODMAN
 
     @property
     def description(self) -> str:
-        """The product, its version, and whose rights it has."""
+        """The product, its version and its privileges."""
         return f"{self.product} {self.version} ({'rootless' if self.is_rootless else 'not rootless'})"
 
 
 class EngineFault(OSError):
-    """The engine refused a request, or did not answer."""
+    """The engine refused a request or did not answer."""
 
     def __init__(self, message: str, status: int = 0) -> None:
         super().__init__(errno.EIO, message)
@@ -63,7 +65,7 @@ class EngineFault(OSError):
 
 
 def find_socket(environ: Mapping[str, str]) -> Path:
-    """Return the socket of the engine: DOCKER_HOST, that of a rootless engine, or the usual one."""
+    """Return the socket of the engine: DOCKER_HOST, the one of a rootless engine, or the default."""
     host = environ.get(SOCKET_VARIABLE, "")
     if host and not host.startswith(_SOCKET_SCHEME):
         raise SandboxError(f"the Docker engine at {host} is not on this machine", hint=LOCAL_HINT)
@@ -74,7 +76,7 @@ def find_socket(environ: Mapping[str, str]) -> Path:
 
 
 class Engine:
-    """Sends requests to the engine; use `close` at the end."""
+    """Client of the engine; call `close` at the end."""
 
     def __init__(self, socket: Path) -> None:
         self.socket = socket
@@ -85,7 +87,7 @@ class Engine:
         await self._client.aclose()
 
     async def connect(self) -> EngineInfo:
-        """Return the version of the engine. Raises SandboxError with what helps if it cannot be used."""
+        """Return the version of the engine. Raises SandboxError with a hint if it cannot be used."""
         check_socket(self.socket)
         try:
             version = await self.get("/version")
@@ -101,7 +103,7 @@ class Engine:
         )
 
     async def find_image(self, name: str) -> Mapping[str, object]:
-        """Return what the engine knows of an image. Raises SandboxError if it does not have it."""
+        """Return the engine's data about an image. Raises SandboxError if the image is missing."""
         try:
             return await self.get(f"/images/{quote(name, safe='/:@')}/json")
         except EngineFault as fault:
@@ -128,37 +130,39 @@ class Engine:
         await self.send("POST", f"/containers/{name}/start")
 
     async def wait_for_exit(self, name: str) -> None:
-        """Return when a container does not run."""
-        await self.send("POST", f"/containers/{name}/wait", timeout=None)
+        """Wait until a container is not running."""
+        await self.send("POST", f"/containers/{name}/wait", has_time_limit=False)
 
-    async def exit_code(self, name: str) -> int:
-        """Return the exit code of a container when it has ended. Raises EngineFault if it is gone by then."""
-        found = await self.send("POST", f"/containers/{name}/wait", timeout=None)
-        return int(cast(Mapping[str, int], found.json()).get("StatusCode", 0))
+    async def exit_code(self, name: str, began: asyncio.Event) -> int:
+        """Wait for the next exit of a container and return its exit code; `began` is set once the engine waits for it.
+
+        Raises EngineFault if the container does not exist.
+        """
+        async with self._open("POST", f"/containers/{name}/wait", {"condition": "next-exit"}) as answer:
+            began.set()
+            found: Mapping[str, int] = json.loads(await answer.aread())
+        return int(found.get("StatusCode", 0))
 
     async def rename_container(self, name: str, new_name: str) -> None:
         """Rename a container."""
         await self.send("POST", f"/containers/{name}/rename", params={"name": new_name})
 
     async def has_event(self, name: str, event: str, since: float) -> bool:
-        """Return whether something has happened to a container lately; it may be gone meanwhile."""
+        """Return whether an event of a container happened recently; the container may be gone meanwhile."""
         filters = json.dumps({"container": [name], "event": [event]})
         params = {"since": str(int(since)), "until": f"{time.time():.9f}", "filters": filters}
         return bool((await self.send("GET", "/events", params=params)).content.strip())
 
-    async def follow_logs(self, name: str) -> AsyncIterator[bytes]:
-        """Yield what a container writes to stdout and stderr, until it ends."""
-        params = {"stderr": "1", "stdout": "1", "follow": "1"}
-        url = f"{_API}/containers/{name}/logs"
-        try:
-            async with self._client.stream("GET", url, params=params, timeout=None) as answer:
-                async for chunk in answer.aiter_bytes():
-                    yield chunk
-        except httpx.HTTPError as fault:
-            raise EngineFault(str(fault) or type(fault).__name__) from fault
+    async def follow_output(self, name: str, began: asyncio.Event) -> AsyncIterator[bytes]:
+        """Yield the output of a container until it exits; `began` is set once nothing of it can be missed."""
+        params = {"logs": "1", "stream": "1", "stdout": "1", "stderr": "1"}
+        async with self._open("POST", f"/containers/{name}/attach", params) as answer:
+            began.set()
+            async for chunk in answer.aiter_bytes():
+                yield chunk
 
     async def remove_container(self, name: str) -> None:
-        """Remove a container, even if it runs; one that does not exist is no error."""
+        """Remove a container, even if it is running; a missing one is no error."""
         try:
             await self.send("DELETE", f"/containers/{name}", params={"force": "1", "v": "1"})
         except EngineFault as fault:
@@ -174,8 +178,24 @@ class Engine:
     async def stream(
         self, method: str, path: str, *, params: Mapping[str, str], content: bytes
     ) -> AsyncIterator[Mapping[str, object]]:
-        """Send a request that takes its time, and yield its progress. Raises EngineFault."""
+        """Send a long-running request, and yield its progress. Raises EngineFault."""
         headers = {"Content-Type": "application/x-tar"}
+        async with self._open(method, path, params, content=content, headers=headers) as answer:
+            async for line in answer.aiter_lines():
+                if line.strip():
+                    yield cast(Mapping[str, object], json.loads(line))
+
+    @asynccontextmanager
+    async def _open(
+        self,
+        method: str,
+        path: str,
+        params: Mapping[str, str],
+        *,
+        content: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> AsyncIterator[httpx.Response]:
+        """Send a request whose answer arrives in parts, without a time limit."""
         try:
             async with self._client.stream(
                 method, _API + path, params=params, content=content, headers=headers, timeout=None
@@ -183,9 +203,7 @@ class Engine:
                 if answer.is_error:
                     await answer.aread()
                     raise EngineFault(_message(answer), answer.status_code)
-                async for line in answer.aiter_lines():
-                    if line.strip():
-                        yield cast(Mapping[str, object], json.loads(line))
+                yield answer
         except httpx.HTTPError as fault:
             raise EngineFault(str(fault) or type(fault).__name__) from fault
 
@@ -197,10 +215,11 @@ class Engine:
         params: Mapping[str, str] | None = None,
         body: Mapping[str, object] | None = None,
         content: bytes | None = None,
-        timeout: float | None = TIMEOUT_S,
+        has_time_limit: bool = True,
     ) -> httpx.Response:
-        """Send a request. Raises EngineFault if it is refused or there is no answer."""
+        """Send a request. Raises EngineFault if it is refused or not answered."""
         headers = {"Content-Type": "application/x-tar"} if content is not None else {}
+        timeout = TIMEOUT_S if has_time_limit else None
         try:
             answer = await self._client.request(
                 method, _API + path, params=params, json=body, content=content, headers=headers, timeout=timeout
@@ -213,7 +232,7 @@ class Engine:
 
 
 def check_socket(socket: Path) -> None:
-    """Raise SandboxError with what helps if there is no socket, or this user may not use it."""
+    """Raise SandboxError with a hint if the socket is missing, or this user may not use it."""
     try:
         is_socket = stat.S_ISSOCK(socket.stat().st_mode)
     except PermissionError:

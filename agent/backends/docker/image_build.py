@@ -23,7 +23,7 @@ NOT_BUILT_HINT = "the base must be Debian or have bash, git and python3; --from 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltImage:
-    """An image that was built: its name and id, and the exact image that it is based on."""
+    """A built image: its name and id, and the exact base image."""
 
     name: str
     id: str
@@ -31,9 +31,9 @@ class BuiltImage:
 
 
 async def build_image(engine: Engine, *, name: str, base: str, on_output: Callable[[str], None]) -> BuiltImage:
-    """Build the image, based on another one. Raises SandboxError with what helps.
+    """Build the image from a base image. Raises SandboxError with a hint.
 
-    A base that comes from a registry is pinned to the digest that it has now.
+    A base from a registry is pinned to its current digest.
     """
     exact = await _pin(engine, base)
     params = {"t": name, "buildargs": json.dumps({"BASE": exact}), "labels": json.dumps({BASE_LABEL: exact}), "rm": "1"}
@@ -48,7 +48,7 @@ async def build_image(engine: Engine, *, name: str, base: str, on_output: Callab
 
 
 async def _pin(engine: Engine, base: str) -> str:
-    """Return the base with its digest, or as it is if the engine already has it."""
+    """Return the base with its digest, or unchanged if the engine already has it."""
     if "@" in base:
         return base
     path = quote(base, safe="/:@")

@@ -61,7 +61,7 @@ class DockerRunner(LazySandboxRunner):
         return SandboxCommandRunner(sandbox, on_planted=options.warn)
 
     async def start_proxy(self, proxy: "EgressProxy") -> Path:
-        """Start the proxy in a folder of its own, which only the user of the container can enter."""
+        """Start the proxy in a separate folder that only the user of the container can enter."""
         socket = await proxy.start(self._sockets / secrets.token_hex(8))
         if os.getuid() == 0:
             for path in (socket.parent, socket):
@@ -75,7 +75,7 @@ class DockerRunner(LazySandboxRunner):
             await self._engine.close()
 
     def _create_folder(self) -> None:
-        """Create the folder of the sockets. Its parents are private; in the container it is mounted alone."""
+        """Create the folder of the sockets. Its parents are private; only the folder is mounted into the container."""
         self._options.socket_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._sockets.mkdir(exist_ok=True)
         self._sockets.chmod(0o711)

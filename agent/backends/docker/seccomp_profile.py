@@ -1,4 +1,4 @@
-"""The seccomp profile of containers, in the format of Docker, from the same tables as the filters of the sandbox."""
+"""The seccomp profile of containers in Docker's format, generated from the tables of the sandbox filters."""
 
 import errno
 import json
@@ -10,6 +10,7 @@ from agent.backends.sandbox.seccomp import (
     AF_NETLINK,
     AF_UNIX,
     CREATING_FLAGS,
+    LEASE,
     NEW_NAMESPACES,
     SET_USER_ID,
     TERMINAL_INJECTION_IOCTLS,
@@ -22,7 +23,7 @@ _DOCKER_NAMES = {"x86_64": "SCMP_ARCH_X86_64", "aarch64": "SCMP_ARCH_AARCH64"}
 
 
 def docker_profile(machine: str) -> str:
-    """Return the profile as JSON; every other architecture of the machine, such as x32, is refused by the kernel."""
+    """Return the profile as JSON; the kernel rejects every other architecture of the machine, such as x32."""
     rules = [*_rules(find_architecture(machine))]
     return json.dumps({"defaultAction": "SCMP_ACT_ALLOW", "architectures": [_DOCKER_NAMES[machine]], "syscalls": rules})
 
@@ -34,7 +35,8 @@ def _rules(machine: Architecture) -> Iterator[Mapping[str, object]]:
         yield _refuse(["clone"], errno.EPERM, _has_bit(0, bit))
     for request in TERMINAL_INJECTION_IOCTLS:
         yield _refuse(["ioctl"], errno.EPERM, _equals(1, request))
-    # Of its own limits only, as in the sandbox.
+    yield _refuse(["fcntl"], errno.EPERM, _equals(1, LEASE))
+    # Only for the caller's own limits, as in the sandbox.
     yield _refuse(["prlimit64"], errno.EPERM, _compare(0, "SCMP_CMP_NE", 0))
     for name, (_, position) in machine.modes.items():
         yield _refuse([name], errno.EPERM, _has_bit(position, SET_USER_ID))
@@ -45,7 +47,7 @@ def _rules(machine: Architecture) -> Iterator[Mapping[str, object]]:
 
 
 def _sockets() -> Iterator[Mapping[str, object]]:
-    """Refuse all families but local sockets, the internet and routes: a default that allows cannot list these."""
+    """Refuse all socket families except local, internet and routing, one by one, because the default allows."""
     allowed = (AF_UNIX, AF_INET, AF_INET6, AF_NETLINK)
     for family in sorted(set(range(AF_NETLINK)) - {*allowed}):
         yield _refuse(["socket"], errno.EAFNOSUPPORT, _equals(0, family))
@@ -62,7 +64,7 @@ def _compare(index: int, operation: str, value: int, other: int = 0) -> Mapping[
 
 
 def _equals(index: int, value: int) -> Mapping[str, object]:
-    # The kernel ignores the upper half of such an argument, so a comparison must, too.
+    # The kernel ignores the upper half of such an argument, so the comparison must ignore it, too.
     return _compare(index, "SCMP_CMP_MASKED_EQ", _LOW_BITS, value)
 
 

@@ -41,7 +41,7 @@ Connect: TypeAlias = Callable[[str, int], Awaitable[tuple[asyncio.StreamReader, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProxyConfig:
-    """How destinations are checked, resolved and connected to."""
+    """Functions and limits for checking, resolving and connecting to destinations."""
 
     rules: EgressRules
     resolver: Resolver | None = None

@@ -1,4 +1,4 @@
-"""How commands in the sandbox reach the proxy: a relay in front of them, and the variables that tools read."""
+"""Access from the sandbox to the proxy: a relay in front of commands, and the variables that tools read."""
 
 import sys
 from collections.abc import Sequence

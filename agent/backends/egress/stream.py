@@ -9,7 +9,7 @@ from agent.backends.egress.proxy_http import Framing, ProxyHttpError
 from tooling.contract.fast_dataclass import dataclass
 
 CHUNK_BYTES = 65_536
-# How long a refused client may take to read its response, and how often its input is read meanwhile.
+# Time for a refused client to read its response, and the interval of reading its input meanwhile.
 LINGER_S = 1.0
 LINGER_READS = 64
 _MAX_TRAILERS = 32

@@ -16,16 +16,16 @@ from agent.backends.process.spawn_thread import Spawn, spawn_directly
 from agent.backends.process.watchdog import MARKER, get_watchdog
 from tooling.contract.command import BackgroundProcess, CommandRequest
 
-# How long background children may continue writing after the command itself has exited.
+# Time for background children to continue writing after the command has exited.
 LINGER_S = 0.2
-# How long to wait for the kernel to end a killed process.
+# Time to wait for the kernel to end a killed process.
 KILL_TIMEOUT_S = 2.0
 # Process ids are not reused within this time.
 PID_REUSE_SAFE_S = 5.0
 
 
 def stdin_of(request: CommandRequest) -> int:
-    """Return the descriptor that the process of a request reads from."""
+    """Return the stdin descriptor for the process of a request."""
     return subprocess.DEVNULL if request.stdin is None else request.stdin
 
 
@@ -104,7 +104,7 @@ class HostProcess:
                 await asyncio.wait({self._pipes.drained}, timeout=LINGER_S)
                 in_doubt = not self._pipes.drained.done()
             if self.exited.done() and (in_doubt or self.should_kill_orphans):
-                # Before the group is killed, because then those in it would not be counted.
+                # Before the group is killed, because its members would not be counted afterwards.
                 self.kill_left_behind(in_doubt=in_doubt)
             self._signal(signal.SIGKILL)
             await asyncio.wait({self.exited}, timeout=KILL_TIMEOUT_S)
@@ -116,7 +116,7 @@ class HostProcess:
         return code
 
     def kill_left_behind(self, *, in_doubt: bool) -> None:
-        """Kill and count the processes that a command has left behind."""
+        """Kill and count the processes that a command left behind."""
         self.ended_processes += self._kill_orphans(in_doubt=in_doubt)
 
     def _kill_orphans(self, *, in_doubt: bool) -> int:

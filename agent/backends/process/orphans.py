@@ -82,18 +82,23 @@ def _signal_all(pids: Iterable[int], number: signal.Signals) -> None:
 
 
 def _children(pid: int) -> list[int]:
+    found: list[int] = []
     try:
-        texts = [path.read_text() for path in (_PROC / str(pid) / "task").glob("*/children")]
+        threads = list((_PROC / str(pid) / "task").iterdir())
     except OSError:
         return []
-    return [int(word) for text in texts for word in text.split()]
+    for thread in threads:
+        # A thread that is just ending has none.
+        with contextlib.suppress(OSError):
+            found += map(int, (thread / "children").read_text().split())
+    return found
 
 
 def _stop_matching(session: int, marker: bytes, *, only_younger: bool) -> set[int]:
     """Stop all matching processes, and scan until there are no new ones: a stopped process cannot fork."""
     found: set[int] = set()
     for _ in range(_MAX_SCANS):
-        pids = filter(_started_after(session), _list_pids()) if only_younger else _list_pids()
+        pids = filter(_started_after(session), list_pids()) if only_younger else list_pids()
         new = {pid for pid in pids if pid not in found and _matches(pid, session, marker)}
         if not new:
             break
@@ -113,7 +118,8 @@ def _started_after(first: int) -> Callable[[int], bool]:
     return lambda pid: pid >= first or pid <= last
 
 
-def _list_pids() -> list[int]:
+def list_pids() -> list[int]:
+    """Return the ids of all processes but this one."""
     own = os.getpid()
     try:
         with os.scandir(_PROC) as entries:

@@ -4,8 +4,8 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-# A runaway command must not fill the disk, and what is saved is searched for secrets after the command has ended, for
-# as long as that takes: further bytes are only counted.
+# A runaway command must not fill the disk, and the saved output is searched for secrets after the command has ended:
+# further bytes are only counted.
 SPOOL_LIMIT_BYTES = 32 * 1024 * 1024
 
 

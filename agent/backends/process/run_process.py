@@ -10,7 +10,7 @@ from tooling.contract.command import BackgroundProcess, CommandOutput, CommandRe
 from tooling.contract.result import CANCELLED, TIMED_OUT
 
 CANCEL_POLL_S = 0.05
-# How long a command that is asked to end may clean up before it is killed.
+# Time for a terminated command to clean up before it is killed.
 GRACE_S = 0.5
 
 _EndReason: TypeAlias = Literal["exited", "timeout", "cancelled"]
@@ -26,16 +26,16 @@ class RunningProcess(Protocol):
 
     @property
     def left_running(self) -> tuple[BackgroundProcess, ...]:
-        """The processes that `finish` has let run in the background."""
+        """Processes that `finish` left running in the background."""
         ...
 
     @property
     def ended_processes(self) -> int:
-        """How many processes `finish` has ended that the command had left behind."""
+        """Number of leftover processes that `finish` killed."""
         ...
 
     async def stop(self, grace_s: float) -> None:
-        """Ask all processes of the command to end, and give them a moment to clean up."""
+        """Ask all processes of the command to exit, and give them time to clean up."""
         ...
 
     async def finish(self, *, in_doubt: bool) -> int:
@@ -50,7 +50,7 @@ Launch: TypeAlias = Callable[[CommandRequest, Sequence[OutputCollector]], Runnin
 
 
 async def run_process(request: CommandRequest, launch: Launch, *, grace_s: float) -> CommandOutput:
-    """Run until the command exits, times out or is cancelled; what it started ends with it unless it may stay."""
+    """Run until the command exits, times out or is cancelled; its processes end with it unless they may stay."""
     if request.cancel_check is not None and request.cancel_check():
         return CommandOutput(exit_code=CANCELLED, output=b"", cancelled=True)
     sinks = [OutputCollector(cap_bytes=request.cap_bytes, spool=request.spool, on_data=request.on_output)]

@@ -73,7 +73,7 @@ def _serve(prepare: Prepare, ready: "SimpleQueue[BaseException | None]", jobs: "
     except BaseException as problem:  # noqa: BLE001 (raised in the caller: no process starts from an unrestricted thread)
         ready.put(problem)
         return
-    # The thread must not keep the object alive whose end ends it.
+    # The thread must not keep alive the object whose deletion ends it.
     del prepare
     ready.put(None)
     while (job := jobs.get()) is not None:
@@ -88,7 +88,7 @@ def _serve(prepare: Prepare, ready: "SimpleQueue[BaseException | None]", jobs: "
 
 
 def _stop_thread(jobs: "SimpleQueue[_Job | None]", threads: list[threading.Thread]) -> None:
-    """Ask the thread to end and give it a moment; also runs at interpreter exit if `close` was not called."""
+    """Ask the thread to end and wait briefly; also runs at interpreter exit if `close` was not called."""
     jobs.put(None)
     for thread in threads:
         if thread is not threading.current_thread():

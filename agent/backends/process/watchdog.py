@@ -26,7 +26,7 @@ done
 
 
 class Watchdog:
-    """Marks the commands of one process, and tells its watchdog process whether any is running."""
+    """Marks the commands of one process, and informs its watchdog process whether any is running."""
 
     def __init__(self, pid: int) -> None:
         # A process id alone may also be that of a process in a container, or of an earlier one.

@@ -71,7 +71,7 @@ class Cgroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CgroupParent:
-    """Where groups can be created: a folder for each controller, which in version 2 is the same.
+    """Parent of new groups: a folder for each controller, the same for all in version 2.
 
     `is_per_thread` means version 1. There, the thread that starts commands can have its own group, which they inherit;
     moving a started process would take as long as starting a sandbox.
@@ -110,7 +110,7 @@ class CgroupParent:
 
 
 def find_cgroup_parent(*, mount: Path = MOUNT, own: Path = OWN_CGROUP_FILE) -> CgroupParent | None:
-    """Return where groups can be created, or None; removes groups of dead processes."""
+    """Return the parent for new groups, or None; removes groups of dead processes."""
     parent = _find_v2(mount, _read_own_cgroups(own)) or _find_v1(mount, _read_own_cgroups(own))
     for folder in {parent.memory, parent.processes} - {None} if parent else ():
         assert folder is not None
@@ -119,7 +119,7 @@ def find_cgroup_parent(*, mount: Path = MOUNT, own: Path = OWN_CGROUP_FILE) -> C
 
 
 def _find_v2(mount: Path, own: Mapping[str, str]) -> CgroupParent | None:
-    """Version 2: a group beside our own, because a group that has processes cannot have limited children."""
+    """Version 2: a sibling of our own group, because a group that has processes cannot have limited children."""
     if not (mount / "cgroup.controllers").exists():
         return None
     current = mount / own.get("", "/").lstrip("/")

@@ -40,9 +40,9 @@ _TOOLCHAIN_HOMES = (
     ".local/pipx/venvs",
 )
 _BIN_NAMES = ("bin", "sbin", "shims", "condabin")
-# A folder with one of these beside its programs is a complete installation.
+# A folder with one of these next to its programs is a complete installation.
 _INSTALLATION_MARKS = ("lib", "lib64", "pyvenv.cfg", "conda-meta", "include", "jre", "libexec")
-# Tools that store keys beside programs: only the programs are shown.
+# Tools that store keys next to programs: only the programs are visible.
 _HOMES_WITH_SECRETS = (
     ".cargo",
     ".local",
@@ -145,9 +145,9 @@ _SECRET_FILES = split_words(
     .my.cnf .vault-token .bash_history .zsh_history .python_history .s3cfg .boto
     """
 )
-# Where the folders of sessions and worktrees are in the data folder.
+# Names of the folders of sessions and worktrees in the data folder.
 _OWN_WORKSPACE = lazy_pattern(r"(?:.*/)?(?:sessions/[^/]+/workspace|worktrees/[^/]+(?:/tree|\.steps))(?:/.*)?")
-# Besides those of /proc that only root can read: a sandbox started by root could read them too.
+# In addition to files in /proc that only root can read, which a sandbox started by root could read, too.
 _MACHINE_FILES = ("keys", "timer_list", "sched_debug", "latency_stats", "kcore")
 _VAR_TMP = Path("/var/tmp")
 _PLAIN_USER, _PLAIN_ID = "user", 1000
@@ -214,7 +214,7 @@ def _outermost(folders: Iterable[Path]) -> tuple[Path, ...]:
 
 
 def _machine_files(proc: Path) -> Iterator[Path]:
-    """Yield the files that tell about the whole machine, or about the memory of its processes."""
+    """Yield the files with information about the whole machine or the memory of its processes."""
     try:
         entries = sorted(os.scandir(proc), key=lambda entry: entry.name)
     except OSError:
@@ -289,7 +289,7 @@ def _git_identity(home: Path) -> str:
 
 
 def _refuse_own_folders(writable: Iterable[Path], hidden: Iterable[Path]) -> None:
-    """Raise SandboxError for a writable folder that is, or is in, a folder of this program's own files."""
+    """Raise SandboxError for a writable folder that is, or is inside, a folder of this program."""
     for folder in writable:
         for own in hidden:
             if folder.is_relative_to(own) and not _OWN_WORKSPACE.fullmatch(str(folder.relative_to(own))):
@@ -310,7 +310,7 @@ def _masked_paths(home: Path, writable: Iterable[Path], hidden: Iterable[Path], 
 
 
 def _create_own_folder(path: Path) -> None:
-    """Create a folder of this program in a writable one: only what exists can be hidden."""
+    """Create a folder of this program inside a writable one: only existing folders can be hidden."""
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""A home folder inside a writable one: what it starts and what configures programs is kept from commands.
+"""Protection of a home folder inside a writable one: commands must not change start-up files and configuration.
 
 Names of start-up files cannot be listed completely, and one that does not exist yet cannot be mounted over without
 creating it. So nothing can be created directly in such a home folder, and nothing changed whose name begins with a dot
@@ -25,14 +25,14 @@ IS_HOME = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HomeFolders:
-    """Folders in which nothing can be created, and what can be changed in them."""
+    """Folders in which nothing can be created, and the paths in them that can be changed."""
 
     frozen: tuple[Path, ...] = ()
     thawed: tuple[Path, ...] = ()
 
 
 def find_home_folders(writable: Iterable[Path], homes: Iterable[Path], environ: Mapping[str, str]) -> HomeFolders:
-    """Return the home folders that are writable, and what can be changed in them. Raises SandboxError."""
+    """Return the writable home folders, and the paths in them that can be changed. Raises SandboxError."""
     frozen = [home for home in homes if home.is_dir() and any(home.is_relative_to(root) for root in writable)]
     programs = _program_folders(frozen, environ)
     thawed = [path for home in frozen for path in _changeable(home, programs)]
@@ -46,13 +46,13 @@ def find_home_folders(writable: Iterable[Path], homes: Iterable[Path], environ: 
 
 
 def is_changeable(path: Path, folders: HomeFolders) -> bool:
-    """Whether commands may change a path: of the folders around it, the innermost decides."""
+    """Whether commands may change a path: the innermost folder around it decides."""
     around = [one for one in (*folders.frozen, *folders.thawed) if path.is_relative_to(one)]
     return not around or max(around, key=lambda one: len(one.parts)) in folders.thawed
 
 
 def _program_folders(homes: Iterable[Path], environ: Mapping[str, str]) -> tuple[Path, ...]:
-    """Return the folders below the home folders whose programs start by their name alone, or by themselves."""
+    """Return the folders below the home folders whose programs run by name or automatically."""
     on_path = [Path(entry) for entry in environ.get("PATH", "").split(os.pathsep) if entry.startswith("/")]
     named = [home / name for home in homes for name in _PROGRAM_FOLDERS]
     below = [path for path in (*named, *on_path) if any(path.is_relative_to(home) for home in homes)]
@@ -60,13 +60,13 @@ def _program_folders(homes: Iterable[Path], environ: Mapping[str, str]) -> tuple
 
 
 def _changeable(home: Path, programs: Iterable[Path]) -> list[Path]:
-    """Return what can be changed in a home folder; a link is left out, because the mount would show its target."""
+    """Return the changeable paths in a home folder, without links, because the mount would show their targets."""
     try:
         with os.scandir(home) as entries:
             names = sorted(entry.name for entry in entries if _is_file_or_folder(entry))
     except OSError:
         return []
-    # What git reads as configuration or runs is protected by itself.
+    # Files that git executes or reads as configuration are protected separately.
     visible = [home / name for name in names if not name.startswith(".") or name == ".git"]
     return [path for path in visible if path not in programs]
 

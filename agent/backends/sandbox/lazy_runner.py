@@ -53,7 +53,7 @@ class LazySandboxRunner:
         return bool(rules.decide(host, HTTPS).allowed)
 
     def end_run(self) -> None:
-        """Close the hosts that were allowed for one run, and protect the repositories that it has created."""
+        """Revoke the hosts that were allowed for one run, and protect the repositories that it created."""
         if self._proxy is not None:
             self._proxy.set_rules(self._rules())
         task = self._open_task

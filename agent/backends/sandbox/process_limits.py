@@ -16,7 +16,7 @@ _MEMORY_SHARE = 0.75
 
 
 def default_limits() -> ResourceLimits:
-    """Return the default limits, with memory limited to what this machine has."""
+    """Return the default limits, with memory limited to that of this machine."""
     physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     available = max(int(physical * _MEMORY_SHARE), GIB)
     return ResourceLimits(memory_bytes=min(ResourceLimits().memory_bytes or available, available))
@@ -193,7 +193,7 @@ class WorkerLimits:
         limit_process(pid, self._limits, has_memory_group=has_memory_group)
 
     async def release(self) -> None:
-        """Remove the control group, and kill what is left in it."""
+        """Remove the control group, and kill its remaining processes."""
         if self._cgroup is not None:
             await _remove_cgroup(self._cgroup)
             self._cgroup = None

@@ -16,8 +16,6 @@ from agent.backends.sandbox.detect import build_policy
 from agent.backends.sandbox.git.guard import GitGuard
 from agent.backends.sandbox.git.protection import GitPaths, find_git_paths
 from agent.backends.sandbox.home_folder import HomeFolders, is_changeable
-from agent.backends.sandbox.landlock.landlock_sandbox import LandlockSandbox
-from agent.backends.sandbox.seatbelt import SeatbeltSandbox
 from agent.backends.sandbox.seccomp import UnknownArchitecture
 from agent.backends.sandbox.types import MIB, ResourceLimits, Sandbox, SandboxDescription, SandboxPolicy, find_program
 from agent.vocabulary.errors import SandboxError
@@ -27,10 +25,11 @@ DISK_POLL_S = 0.25
 # If the disk was nearly full before, a command is stopped only after it has used this much itself.
 _MIN_GROWTH = (256 * MIB, 5_000)
 _STOPPED_EXIT_CODE = 1
+_CHECK_DELAY_S = 0.02
 
 
 class DiskWatch:
-    """Checks from time to time how much space, and for how many files, the disks of folders have left."""
+    """Checks regularly how much space, and for how many files, is left on the disks of folders."""
 
     def __init__(self, folders: Iterable[Path], min_free_bytes: int, min_free_files: int = 0) -> None:
         self._folders = tuple(folders)
@@ -67,22 +66,22 @@ class DiskWatch:
 
 
 def disk_full_reason(min_free_bytes: int) -> str:
-    """Return what is appended to the output of a command that filled the disk."""
+    """Return the text appended to the output of a command that filled the disk."""
     return f"\nwindlass: stopped: less than {min_free_bytes // MIB} MiB of disk space left\n"
 
 
 def no_files_reason(min_free_files: int) -> str:
-    """Return what is appended to the output of a command that created too many files."""
+    """Return the text appended to the output of a command that created too many files."""
     return f"\nwindlass: stopped: the disk has room for fewer than {min_free_files:,} more files\n"
 
 
 def _free(folder: Path) -> tuple[int, int]:
-    """Return the bytes and the number of files that a disk has left."""
+    """Return the free bytes and the number of free inodes of a disk."""
     try:
         found = os.statvfs(folder)
     except OSError:
         return 0, 0
-    # Some file systems have no table of files that could be full.
+    # Some file systems have no inode limit.
     files = found.f_favail if found.f_files else sys.maxsize
     return found.f_bavail * found.f_frsize, files
 
@@ -95,7 +94,8 @@ _INSTALL_COMMANDS = {
     "zypper": "zypper install bubblewrap",
 }
 PLANTED = "a command left code for git to run; it was taken back:"
-TOO_MANY_FOLDERS = "there are too many folders to look into all of them for code that git would run"
+NOT_TAKEN_BACK = "a command left code for git to run, and it could not be taken back:"
+TOO_MANY_FOLDERS = "not all folders could be searched for code that git would run: too many, or closed"
 ALLOWED_HOSTS_NEED_BUBBLEWRAP = "allowed hosts need bubblewrap"
 PROTECTS_LESS = "commands run under Landlock, which protects less (see agent doctor)"
 
@@ -106,7 +106,7 @@ def install_command() -> str:
 
 
 def install_hint() -> str:
-    """Return what a user without a working sandbox can do."""
+    """Return a hint for a user without a working sandbox."""
     return (
         f"install bubblewrap 0.8 or newer ({install_command()}), or use --backend host, which asks before every command"
     )
@@ -142,19 +142,24 @@ class SandboxCommandRunner:
         policy = self._sandbox.policy
         disk = DiskWatch(policy.writable, policy.limits.free_disk_bytes, policy.limits.free_disk_files)
         check = request.cancel_check
+        if system := find_program(request.argv[0]) if request.only_reads else None:
+            # One in the workspace, which may be in PATH, could do anything.
+            request = replace(request, argv=(str(system), *request.argv[1:]))
         watched = replace(request, cancel_check=lambda: (check is not None and check()) or disk.is_full())
-        if self._learning is None:
-            self._learning = asyncio.ensure_future(asyncio.to_thread(self._guard.learn))
-        await asyncio.shield(self._learning)
+        if system is None:
+            if self._learning is None:
+                self._learning = asyncio.ensure_future(asyncio.to_thread(self._guard.learn))
+            await asyncio.shield(self._learning)
+            self._has_run = True
         try:
             output = await run_process(watched, self._sandbox.launch, grace_s=self._grace_s)
         finally:
-            self._has_run = True
-            self._check_repositories()
+            if system is None:
+                self._check_repositories()
         return disk.add_reason(output) if disk.was_full and output.cancelled else output
 
     def describe(self) -> SandboxDescription:
-        """Return what the sandbox protects and what it does not."""
+        """Return the protections of the sandbox and their limits."""
         return self._sandbox.describe()
 
     def open_network(self, socket: Path) -> None:
@@ -180,15 +185,17 @@ class SandboxCommandRunner:
             self._guard, self._learning = _git_guard(sandbox), None
 
     async def settle(self) -> None:
-        """Wait until what commands planted for git is taken back."""
+        """Wait until files that commands planted for git are reverted."""
         while self._checking is not None and not self._checking.done():
             await asyncio.wait({self._checking})
 
     def _check_repositories(self) -> None:
-        """Look for planted code while the model reads the result; a check that is under way is followed by another."""
+        """Look for planted code while the model reads the result; a request during a check starts another after it."""
 
         async def check() -> None:
             while self._is_check_wanted:
+                # The next request is sent first; commands that follow each other quickly share a check.
+                await asyncio.sleep(_CHECK_DELAY_S)
                 self._is_check_wanted = False
                 self._report(await asyncio.to_thread(self._guard.check))
 
@@ -199,6 +206,8 @@ class SandboxCommandRunner:
     def _report(self, planted: Iterable[str]) -> None:
         for what in planted:
             self._on_planted(f"{PLANTED} {what}")
+        for what in self._guard.left:
+            self._on_planted(f"{NOT_TAKEN_BACK} {what}")
         if not self._guard.is_complete:
             self._on_planted(TOO_MANY_FOLDERS)
 
@@ -234,7 +243,7 @@ def build_sandbox_runner(
 
     `hidden` are folders of this program (data, configuration) that are hidden even inside a writable folder, except
     for `outputs`. A socket that is created in `proxy_dir` later can be opened without starting the sandbox again.
-    `on_planted` hears of code for git that was taken back.
+    `on_planted` is called with code for git that was reverted.
     """
     policy = build_policy(workspace=workspace, environ=environ, extra_dirs=extra_dirs, hidden=hidden, limits=limits)
     policy = _with_interpreter(
@@ -253,8 +262,10 @@ def _git_guard(sandbox: Sandbox) -> GitGuard:
 
 
 def choose_sandbox(policy: SandboxPolicy, sandbox_type: str) -> Sandbox:
-    """Return the sandbox that was chosen, or the best of this machine. Raises SandboxError if there is none."""
+    """Return the chosen sandbox, or the best of this machine. Raises SandboxError if there is none."""
     if sys.platform == "darwin":
+        from agent.backends.sandbox.seatbelt import SeatbeltSandbox
+
         return SeatbeltSandbox(policy)
     program = find_program("bwrap")
     try:
@@ -273,9 +284,9 @@ def _with_interpreter(policy: SandboxPolicy) -> SandboxPolicy:
     return policy if policy.is_visible(interpreter) else replace(policy, toolchains=(*policy.toolchains, interpreter))
 
 
-def _build_landlock(policy: SandboxPolicy) -> LandlockSandbox:
-    # Imports ctypes, which a machine with bubblewrap does not need before its first command.
+def _build_landlock(policy: SandboxPolicy) -> Sandbox:
     from agent.backends.sandbox.landlock.kernel import landlock_version
+    from agent.backends.sandbox.landlock.landlock_sandbox import LandlockSandbox
 
     if sys.platform != "linux" or landlock_version() < 1:
         raise SandboxError("there is no sandbox on this machine: bubblewrap is missing", hint=install_hint())

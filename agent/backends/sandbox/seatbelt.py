@@ -96,7 +96,7 @@ class SeatbeltSandbox:
         return HostProcess.start(argv, cwd=request.cwd, env=env, sinks=sinks, stdin=stdin_of(request))
 
     def describe(self) -> SandboxDescription:
-        """Return what the sandbox protects and what it does not."""
+        """Return the protections of the sandbox and their limits."""
         return SandboxDescription(name="seatbelt", covered=_COVERED, not_covered=_NOT_COVERED)
 
     def close(self) -> None:

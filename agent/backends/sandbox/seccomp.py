@@ -31,7 +31,7 @@ _X86_64_NO_NAMESPACES = """
     mq_open=240 mq_unlink=241 shmctl=31 semop=65 semctl=66 msgsnd=69 msgrcv=70 msgctl=71 semtimedop=220
     migrate_pages=256 inotify_add_watch=254
 """
-# Which argument is the mode of a file; of those that may create one, only with the flags in the argument before.
+# The argument with the mode of a file; for calls that may create one, only with the flags in the argument before it.
 _X86_64_MODES = "creat=85:1 chmod=90:1 fchmod=91:1 mknod=133:1 mknodat=259:2 fchmodat=268:2 fchmodat2=452:2"
 _X86_64_CREATING = "open=2:2 openat=257:3"
 # These change a process by its number, the first argument; without a namespace only 0, the caller, is allowed.
@@ -79,6 +79,7 @@ class Architecture:
     audit_arch: int
     clone: int
     ioctl: int
+    fcntl: int
     prlimit: int
     setpriority: int
     ioprio_set: int
@@ -97,6 +98,7 @@ ARCHITECTURES = {
         audit_arch=0xC000003E,
         clone=56,
         ioctl=16,
+        fcntl=72,
         prlimit=302,
         setpriority=141,
         ioprio_set=251,
@@ -113,6 +115,7 @@ ARCHITECTURES = {
         audit_arch=0xC00000B7,
         clone=220,
         ioctl=29,
+        fcntl=25,
         prlimit=261,
         setpriority=140,
         ioprio_set=30,
@@ -138,6 +141,8 @@ _LINEAR_SEARCH_MAX = 4
 NEW_NAMESPACES = 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000
 # TIOCSTI types into the terminal, TIOCLINUX pastes into a console.
 TERMINAL_INJECTION_IOCTLS = (0x5412, 0x541C)
+# F_SETLEASE: any other process that opens the file, such as a system program, waits up to 45 seconds.
+LEASE = 1024
 AF_UNIX, AF_INET, AF_INET6, AF_NETLINK = 1, 2, 10, 16
 _NETLINK_ROUTE = 0
 SET_USER_ID = 0o4000
@@ -201,7 +206,8 @@ def _rules(machine: Architecture, *, has_sockets: bool) -> dict[int, list[Instru
         **{number: [_fail(errno.EPERM)] for number in denied},
         machine.clone: [_load(_ARGUMENTS), *_fail_on_bits(NEW_NAMESPACES), _return(ALLOW)],
         machine.ioctl: [_load(_ARGUMENTS + 8), *terminal, _return(ALLOW)],
-        # Of its own limits only: the first process of the sandbox could be killed by its limits.
+        machine.fcntl: [_load(_ARGUMENTS + 8), *_if_equal(LEASE, [_fail(errno.EPERM)]), _return(ALLOW)],
+        # Only for the caller's own limits: otherwise a command could kill the first process of the sandbox.
         machine.prlimit: own_process,
         **_file_modes(machine),
         **of_others,
@@ -210,21 +216,21 @@ def _rules(machine: Architecture, *, has_sockets: bool) -> dict[int, list[Instru
 
 
 def _file_modes(machine: Architecture) -> dict[int, list[Instruction]]:
-    """Return the rules for calls that set the mode of a file: never one that runs as its owner."""
+    """Return the rules for calls that set the mode of a file: setuid is denied."""
 
     def refuse(position: int) -> list[Instruction]:
         return [_load(_ARGUMENTS + 8 * position), *_fail_on_bits(SET_USER_ID), _return(ALLOW)]
 
     found = {number: refuse(position) for number, position in machine.modes.values()}
     for number, position in machine.creating.values():
-        # Otherwise the mode is not an argument, and may be anything.
+        # Otherwise the mode is not an argument and may be arbitrary.
         has_mode = Instruction(_ANY_BIT, 1, 0, CREATING_FLAGS)
         found[number] = [_load(_ARGUMENTS + 8 * position - 8), has_mode, _return(ALLOW), *refuse(position)]
     return found
 
 
 def _priorities(machine: Architecture) -> dict[int, list[Instruction]]:
-    """Return the rules for calls that name processes, groups or users: of these only the caller, with number 0."""
+    """Return the rules for calls that name processes, groups or users: only the caller, with number 0, is allowed."""
     caller = [_load(_ARGUMENTS + 8), *_if_equal(0, [_return(ALLOW)]), _fail(errno.EPERM)]
     kinds = {machine.setpriority: _PRIORITY_OF_PROCESS, machine.ioprio_set: _IO_PRIORITY_OF_PROCESS}
     return {number: [_load(_ARGUMENTS), *_if_equal(kind, caller), _fail(errno.EPERM)] for number, kind in kinds.items()}

@@ -2,12 +2,12 @@
 
 import errno
 import os
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 from typing import Protocol
 
+from agent.backends.process.environment import find_on_path
 from agent.backends.process.output_capture import OutputCollector
 from agent.backends.process.run_process import RunningProcess
 from tooling.contract.command import CommandRequest
@@ -56,15 +56,15 @@ class GeneratedFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxPolicy:
-    """What a sandbox shows and allows: paths are absolute and resolved, and those not listed do not exist in it.
+    """View and permissions of a sandbox: paths are absolute and resolved, and those not listed do not exist in it.
 
     `writable` are the folders that commands may change. Inside them, `pinned` folders can be neither renamed nor
     removed, `protected` paths cannot be changed and `hidden_*` paths cannot be read, except for `outputs`, the full
-    outputs of earlier commands; `repositories` are those of git that exist already. `home` is empty at first. If it is
+    outputs of earlier commands; `repositories` are existing git repositories. `home` is empty at first. If it is
     in a writable folder, it is one of the `frozen` folders: nothing can be created in them, or in a folder around them,
-    and of what they contain only the `thawed` paths can be changed. `machine_files` are those of the kernel that tell
+    and only the `thawed` paths in them can be changed. `machine_files` are kernel files with information
     about the whole machine.
-    `proxy_dir` is where the socket of the proxy is created when hosts are allowed; `relay` is the command that connects
+    The socket of the proxy is created in `proxy_dir` when hosts are allowed; `relay` is the command that connects
     the sandbox to it.
     """
 
@@ -103,7 +103,7 @@ class SandboxPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxDescription:
-    """What a sandbox protects and what it does not."""
+    """The protections of a sandbox and their limits."""
 
     name: str
     covered: tuple[str, ...]
@@ -123,7 +123,7 @@ class Sandbox(Protocol):
         ...
 
     def describe(self) -> SandboxDescription:
-        """Return what the sandbox protects and what it does not."""
+        """Return the protections of the sandbox and their limits."""
         ...
 
     def close(self) -> None:
@@ -141,7 +141,7 @@ def check_request(request: CommandRequest, policy: SandboxPolicy, path: str) -> 
     if any("\0" in word for word in request.argv):
         raise OSError(errno.EINVAL, "a command cannot contain a null byte")
     program = request.argv[0]
-    found = (request.cwd / program).exists() if os.sep in program else shutil.which(program, path=path)
+    found = (request.cwd / program).exists() if os.sep in program else find_on_path(program, path.split(os.pathsep))
     if not found:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), program)
 

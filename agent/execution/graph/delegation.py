@@ -1,4 +1,4 @@
-"""The steps that the lead hands out: started while it writes the plan, revised when it says so, reported to it."""
+"""Delegation: steps that the lead starts while it writes a plan, revises on request, and gets results from."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -38,7 +38,7 @@ _CITE = "After each fact put the id of the result it comes from in square bracke
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DelegationSettings:
-    """When unexpected results go back to the lead at once, and how often."""
+    """Conditions for returning unexpected results to the lead at once, and how often."""
 
     policy: ReplanPolicy = "surprise"
     max_replans: int = 3
@@ -47,7 +47,7 @@ class DelegationSettings:
 
 @dataclass(slots=True, kw_only=True)
 class _Surprise:
-    """An unexpected end of a step, whose dependents wait until the lead, once it is told, has decided."""
+    """An unexpected end of a step; its dependents wait until the lead has decided."""
 
     why: str
     decided: asyncio.Event = field(default_factory=asyncio.Event)
@@ -98,20 +98,20 @@ class LeadDelegation:
             self._permissions.is_complete.set()
 
     def begin_turn(self, messages: Sequence[Message]) -> None:
-        """Note what the lead knows at its next turn: steps that fork its conversation begin with that."""
+        """Store the lead's conversation at its next turn, from which forked steps start."""
         self._prefix = tuple(messages)
-        # Steps of a plan that was refused as a whole run already: the next plan changes them.
+        # Steps of a rejected plan are already running: the next plan changes them.
         self._has_plan = self._has_plan or bool(self._draft.streamed)
         self._draft = PlanDraft(self._planner)
 
     def feed(self, fragment: CallDelta) -> None:
-        """Start the steps of the first plan while it is being written; a later plan changes things as a whole."""
+        """Start the steps of the first plan while it streams; later plans are applied as a whole."""
         if not self._has_plan:
             for step in self._draft.feed(fragment):
                 self._add(step)
 
     def restart(self) -> None:
-        """Forget a plan that broke off; its steps that already run stay until the plan is complete."""
+        """Discard an interrupted plan; its running steps stay until the plan is complete."""
         self._draft.restart()
 
     def prefix_of(self, step_id: str) -> tuple[Message, ...]:
@@ -119,8 +119,8 @@ class LeadDelegation:
         return self._prefixes.get(step_id, ())
 
     async def hand_out(self, steps: Sequence[JsonObject], cancel: tuple[str, ...]) -> str:
-        """Run steps and return the results that are new to the lead, when all ended or one did unexpectedly."""
-        # Right after a resume the results that the lead knows may not be there yet.
+        """Run steps and return the results that are new to the lead, when all have ended or one ended unexpectedly."""
+        # Right after a resume, results that the lead knows may not be loaded yet.
         await self._wait(lambda: not any(step.id in self._reported for step in self._open))
         self._cancel(cancel)
         given = self._revise(steps) if self._has_plan else self._first_plan(steps)
@@ -134,20 +134,20 @@ class LeadDelegation:
         return await self._describe()
 
     async def unreported(self) -> str:
-        """Return the results that the lead has not seen, when all steps ended or one did unexpectedly."""
+        """Return the results that the lead has not seen, when all steps have ended or one ended unexpectedly."""
         self._release()
         await self._wait(self._must_decide)
         return await self._describe() if self._unreported else ""
 
     async def after_step(self, step: PlanStep, response: ExecutorResponse) -> None:
-        """Return when the dependents of a step may start: after an unexpected end the lead decides first."""
+        """Wait until the dependents of a step may start: after an unexpected end the lead decides first."""
         settings = self._settings
         if step.id == LEAD:
             self._release(all_of_them=True)
         can_decide = not self._state.lead_ended.is_set() and self._early_returns < settings.max_replans
         if step.id in self._reported or not can_decide:
             return
-        # While the plan is being written there may be more steps to come.
+        # While the plan is streaming, more steps may follow.
         has_others = bool(self._state.waiting) or not self._has_plan
         why = replan_reason(step, response, policy=settings.policy, has_waiting=has_others)
         if why is not None:
@@ -156,18 +156,18 @@ class LeadDelegation:
             await surprise.decided.wait()
 
     def stop_all(self) -> None:
-        """Stop the steps that are left when the lead has ended."""
+        """Stop the remaining steps when the lead has ended."""
         if still_open := self._open:
             self._cancel([step.id for step in still_open])
 
     def was_mended(self, lead: ExecutorResponse) -> bool:
-        """Whether the lead did something itself after its last plan: it then took care of what failed."""
+        """Whether the lead did work itself after its last plan, and so handled failed steps."""
         tools = [fact.tool for fact in lead.tool_calls]
         last_plan = len(tools) - 1 - tools[::-1].index(PLAN_TOOL) if PLAN_TOOL in tools else len(tools)
         return any(fact.success and fact.tool in _WORKING_TOOLS for fact in lead.tool_calls[last_plan + 1 :])
 
     def may_ask(self) -> bool:
-        """Steps of the lead may ask as often as they need to."""
+        """Steps of the lead may ask any number of questions."""
         return True
 
     def _first_plan(self, steps: Sequence[JsonObject]) -> Sequence[PlanStep]:
@@ -191,7 +191,7 @@ class LeadDelegation:
         return wanted
 
     def _revise(self, steps: Sequence[JsonObject]) -> Sequence[PlanStep]:
-        """Exchange the steps that have not started for the given ones."""
+        """Replace the steps that have not started by the given ones."""
         state = self._state
         given = self._draft.complete(steps, {step.id for step in state.plan_log.all_steps})
         if given:
@@ -202,20 +202,20 @@ class LeadDelegation:
                 if not is_success(response.status) and step.id not in state.replaced
             }
             self._exchange(given, _REVISED, failed)
-            # The new steps take care of what earlier ones left undone.
+            # The new steps redo the unfinished work of earlier ones.
             state.replaced |= {step.id for step, response in others if response.status == "partial"}
         return given
 
     def _exchange(self, steps: Sequence[PlanStep], reason: str, failed: Mapping[str, PlanStep] | None = None) -> None:
         waiting = {step.id for step in self._state.waiting}
         self._state.revise(steps, reason, failed)
-        # A step may have got another id.
+        # A step may have a new id.
         for step in self._state.plan_log.steps:
             if step.context == "fork" and (step.id in waiting or step.id not in self._prefixes):
                 self._prefixes[step.id] = self._prefix
 
     def _cancel(self, ids: Sequence[str]) -> None:
-        """Stop steps; what the lead does not want is no failure."""
+        """Stop steps; a step cancelled by the lead is not a failure."""
         waiting = self._state.waiting
         running = {step.id for step in self._open} - {step.id for step in waiting}
         if any(step.id in ids for step in waiting):
@@ -244,7 +244,7 @@ class LeadDelegation:
         return bool(self._surprises)
 
     async def _wait(self, is_enough: Callable[[], bool]) -> None:
-        """Wait until no step is open, or that is enough; the lead needs no slot meanwhile."""
+        """Wait until no step is open or `is_enough` returns true; the lead needs no slot meanwhile."""
         self._state.scheduler.pause(LEAD)
         try:
             while self._open and not is_enough():
@@ -254,14 +254,14 @@ class LeadDelegation:
             self._state.scheduler.resume(LEAD)
 
     def _release(self, *, all_of_them: bool = False) -> None:
-        """Let steps go that ended unexpectedly: the lead knows of them and has decided."""
+        """Release steps that ended unexpectedly, because the lead has decided about them."""
         for surprise in self._surprises:
             if surprise.is_told or all_of_them:
                 surprise.decided.set()
         self._surprises = [surprise for surprise in self._surprises if not surprise.decided.is_set()]
 
     async def _describe(self) -> str:
-        """Return the new results, what still runs, and what the lead may do about it."""
+        """Return the new results, the running steps, and the lead's options."""
         fresh, surprises = self._unreported, list(self._surprises)
         self._reported |= {step.id for step, _ in fresh}
         for surprise in surprises:
@@ -279,7 +279,7 @@ class LeadDelegation:
 
 
 def _before_plan_of(step_id: str, conversation: Sequence[Message]) -> tuple[Message, ...]:
-    """Return what the lead knew when it handed out a step; all it knows if that is not in the conversation."""
+    """Return the lead's conversation before it delegated a step; all of it if the step is not in there."""
     for index in range(len(conversation) - 1, -1, -1):
         plans = (call for call in conversation[index].tool_calls if call.name == PLAN_TOOL)
         if any(f"'{step_id}'" in str(call.arguments.get("steps")) for call in plans):

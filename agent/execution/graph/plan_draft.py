@@ -1,4 +1,4 @@
-"""The plan of one turn of the lead: its steps as they are being written, then the complete plan."""
+"""The plan of one turn of the lead: its steps while they stream, then the complete plan."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -33,7 +33,7 @@ class PlanDraft:
         return fresh
 
     def restart(self) -> None:
-        """Read the plan from its beginning again; the streamed steps stay known."""
+        """Restart reading the plan; the streamed steps are kept."""
         self._reader.restart()
         self._builder, self._index = self._new_builder(), None
 
@@ -51,7 +51,7 @@ class PlanDraft:
         return topological_order(built)
 
     def stale(self, plan: Sequence[PlanStep]) -> list[str]:
-        """Return the streamed steps that the complete plan does not have: the reply broke off and came back changed."""
+        """Return the streamed steps that the complete plan lacks, because a retried reply differed."""
         work = {(step.id, step.instruction) for step in plan}
         return [step.id for step in self.streamed.values() if (step.id, step.instruction) not in work]
 

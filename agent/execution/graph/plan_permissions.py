@@ -29,7 +29,7 @@ REPLACE_LINES = "change these lines of {file}:\n{lines}"
 ANY_PLAN = "remove its line `plan` to use it for any task"
 DECLINED = "the permissions of the plan were declined, nothing of it was run"
 REASON = "its steps need this; one answer covers the whole plan"
-# One need is asked about when it comes up, with the exact command or diff.
+# A single need is asked about when it arises, with the exact command or diff.
 _MIN_NEEDS = 2
 
 
@@ -46,9 +46,9 @@ class PlanDeclined(AgentError):
 
 
 class PlanPermissions:
-    """Looks at the steps of a plan before they start.
+    """Checks the steps of a plan before they start.
 
-    Without a `user` nobody can be asked; a `given` manifest is the only source of grants.
+    Without a `user` nothing can be asked; a `given` manifest is the only source of grants.
     """
 
     def __init__(
@@ -71,13 +71,13 @@ class PlanPermissions:
         self._given = given
         self._lock = asyncio.Lock()
         self._sheets = 0
-        # What the run would have needed beyond its manifest.
+        # Missing permissions of the run's manifest.
         self.missing = Manifest()
         # Set when all steps of a plan are known.
         self.is_complete = asyncio.Event()
 
     def needs_of(self, step: PlanStep, policy: PolicyApprover | None = None) -> Manifest:
-        """Return what is known beforehand of the permissions that a step needs and does not have."""
+        """Return the permissions that a step needs and lacks, as far as known beforehand."""
         policy, ctx = policy or self._policy, self._ctx_of(step.id)
         calls = [(step.tool, step.args)] if step.type == "tool" else []
         calls += [(CHECK_TOOL, {"command": step.verify})] if step.verify else []
@@ -90,13 +90,13 @@ class PlanPermissions:
         return merge_all(policy.needs(action, verdict) for action, verdict in judged)
 
     def sheet(self, steps: Sequence[PlanStep]) -> Manifest:
-        """Return everything that is known of what a plan needs, whatever rules and modes allow."""
+        """Return the known needs of a plan, regardless of rules and modes."""
         nothing = PolicyApprover(manifest=Manifest())
         needs = merge_all(self.needs_of(step, nothing) for step in steps)
         return replace(needs, plan=_hash_of(steps))
 
     def check(self, steps: Sequence[PlanStep]) -> None:
-        """Raise ManifestExceeded if a complete plan is not the manifest's, or needs more than it grants."""
+        """Raise ManifestExceeded if a complete plan differs from the manifest's, or needs more than it grants."""
         if self._given is None:
             return
         granted, file = self._given.manifest, self._given.path
@@ -113,12 +113,12 @@ class PlanPermissions:
             raise ManifestExceeded(NO_PLAN.format(file=file), ANY_PLAN)
 
     def note_missing(self, needs: Manifest) -> None:
-        """Record what a call was refused for."""
+        """Record the needs of a refused call."""
         self.missing = self.missing.merge(needs)
 
     @property
     def hint(self) -> str:
-        """How the manifest of the run must be changed to grant what was missing; empty if nothing was."""
+        """The changes of the run's manifest that would grant the missing permissions; empty if none are missing."""
         if self._given is None or self.missing == Manifest():
             return ""
         from agent.planning.manifest_file import change_for
@@ -126,23 +126,23 @@ class PlanPermissions:
         return REPLACE_LINES.format(file=self._given.path, lines=change_for(self._given.manifest, self.missing))
 
     def refusal_of(self, subject: str) -> str:
-        """Return why a call ends the run; empty without a manifest."""
+        """Return the reason why a call ends the run; empty without a manifest."""
         return NEEDS_MORE.format(subject=subject, file=self._given.path) if self._given else ""
 
     def check_secrets(self, names: Sequence[str]) -> None:
-        """Raise ManifestExceeded if keys are needed that the manifest does not name."""
+        """Raise ManifestExceeded if the manifest does not list a required key."""
         if self._given:
             missing = self._given.manifest.missing(Manifest(secrets=tuple(names)))
             self._refuse(missing, NEEDS_SECRETS.format(file=self._given.path))
 
     def must_decide(self, step: PlanStep) -> bool:
-        """Whether a step has to wait for a decision: on the plan as a whole, or on what the step needs."""
+        """Whether a step must wait for a decision: on the whole plan, or on the step's needs."""
         is_bound = self._given is not None and bool(self._given.manifest.plan) and not self.is_complete.is_set()
         is_watched = (self._user is not None or self._given is not None) and step.id != LEAD
         return is_watched and (is_bound or not self.needs_of(step).is_empty)
 
     async def decide(self, step: PlanStep, unfinished: Callable[[], Sequence[PlanStep]]) -> None:
-        """Return when a step may start; a sheet covers it and all that have not ended.
+        """Wait until a step may start; a sheet covers it and all steps that have not ended.
 
         Raises ManifestExceeded, or PlanDeclined.
         """

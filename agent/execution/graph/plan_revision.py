@@ -13,7 +13,7 @@ from tooling.contract.fast_dataclass import dataclass
 class PlanRevision:
     """The complete new plan, its steps that have not started, and the diff to the old plan.
 
-    `has_new_work` tells whether it contains work that the old plan did not.
+    `has_new_work` is whether it contains work that the old plan did not.
     """
 
     steps: tuple[PlanStep, ...]
@@ -30,7 +30,7 @@ def revise_plan(
     used: Mapping[str, PlanStep],
     replaced: Collection[str],
 ) -> PlanRevision:
-    """Return the plan with the `waiting` steps exchanged for the replanned ones.
+    """Return the plan with the `waiting` steps replaced by the replanned ones.
 
     `used` maps ids to all steps that ever started: a replanned step with the same id and the same work is that step,
     other work gets a new id. `replaced` are failed steps; a replanned step always gets a new id instead of theirs.

@@ -1,4 +1,4 @@
-"""The tool `plan`: the lead hands out steps, which run side by side, and reads their results."""
+"""The tool `plan`: the lead delegates steps, which run in parallel, and reads their results."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,7 +11,7 @@ from tooling.contract.json_codec import JsonObject, encode, schema_of
 from tooling.contract.result import REFUSED, ToolError, ToolResult
 from tooling.contract.tool import Tool, ToolSpec
 
-# The results of all steps together; longer ones are excerpts with the path of the whole.
+# Limit for the results of all steps together; longer ones become excerpts with the path of the full text.
 RESULT_CHARS = 60_000
 LEAD_ONLY = "Only the lead hands out steps. Do this step yourself with the other tools."
 
@@ -46,7 +46,7 @@ class _ProfiledStepParams(PlanStepParams):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfiledPlanParams(PlanParams):
-    """Arguments of plan in a task with profiles of its own."""
+    """Arguments of plan in a task with its own profiles."""
 
     steps: tuple[_ProfiledStepParams, ...] = ()
 
@@ -55,12 +55,12 @@ class StepGraph(Protocol):
     """Runs the steps of a plan."""
 
     async def hand_out(self, steps: Sequence[JsonObject], cancel: tuple[str, ...]) -> str:
-        """Run steps and return the results; raises ToolError if the plan makes no sense."""
+        """Run steps and return the results; raises ToolError if the plan is invalid."""
         ...
 
 
 class PlanTool(Tool[PlanParams]):
-    """Lets the lead hand out parts of its work."""
+    """Lets the lead delegate parts of its work."""
 
     params = PlanParams
     spec = ToolSpec(

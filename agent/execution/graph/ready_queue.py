@@ -260,7 +260,7 @@ IN_CYCLE = "is in a dependency cycle"
 
 
 def cycle_reason(missing: Iterable[str]) -> str:
-    return f"{IN_CYCLE} with {', '.join(sorted(missing))}"
+    return f"it {IN_CYCLE} with {', '.join(sorted(missing))}"
 
 
 def _skip_reason(failed: Iterable[str]) -> str:

@@ -36,7 +36,7 @@ def replan_reason(step: PlanStep, response: ExecutorResponse, *, policy: ReplanP
         return None
     refused = collect_refusals([response])
     if refused.denied or refused.deferred:
-        # The user or a rule decided that; a plan must not work around it.
+        # The user or a rule decided that; a plan must not circumvent it.
         return None
     if response.status in ("error", "timeout"):
         return _one_line(f"{step.id} failed: {response.summary}")
@@ -78,7 +78,7 @@ class Replanner:
         self._replans, self._questions, self._known_answers = replans, answers, answers
 
     def may_ask(self) -> bool:
-        """Count one more question to the user and tell whether it is within the limit."""
+        """Count one more question to the user and return whether it is within the limit."""
         self._questions += 1
         return self._questions <= MAX_QUESTIONS
 
@@ -87,7 +87,7 @@ class Replanner:
         if step.type == "ask_user":
             await self._after_question(step, response)
             return
-        # Looking for steps that wait takes time in a large plan, and most steps end as planned.
+        # Searching for waiting steps takes time in a large plan, and most steps end as planned.
         if not replan_reason(step, response, policy=self._policy, has_waiting=True):
             return
         has_waiting = bool(self._state.waiting) or not self._state.plan_log.completed.is_set()
@@ -128,7 +128,7 @@ class Replanner:
                 return
             if self._state.revise(plan.steps, f"{SURPRISE}{_one_line(why)}", failed):
                 self._replans += 1
-                # The new plan takes care of what these steps left undone.
+                # The new plan redoes the unfinished work of these steps.
                 self._state.replaced |= {one.id for one, response, _ in surprises if response.status == "partial"}
 
     async def _after_question(self, step: PlanStep, response: ExecutorResponse) -> None:
@@ -136,7 +136,7 @@ class Replanner:
         if is_success(response.status):
             self._state.record_answer(question, response.text)
             if self._known_answers:
-                # The plan of the resumed run already takes this answer into account.
+                # The plan of the resumed run already considers this answer.
                 self._known_answers -= 1
                 return
         elif response.status != "needs_input" or self._has_assumed:
@@ -147,7 +147,7 @@ class Replanner:
                 if plan := await self._replan_rest("the person has answered a question"):
                     reason = f"{ANSWER}{_one_line(f'{question} — {response.text}')}"
                     if not self._state.revise(plan.steps, reason):
-                        # A resumed run must know that the plan takes this answer into account.
+                        # A resumed run must know that the plan considers this answer.
                         self._state.plan_log.confirm(reason)
             elif not self._has_assumed:
                 self._has_assumed = True

@@ -17,7 +17,7 @@ from agent.vocabulary.usage import Usage
 from tooling.contract.json_codec import encode
 
 # Every announcement contains the complete plan. A streaming plan is therefore announced for each of its first steps,
-# then only once it has grown by a quarter or a step has waited for a moment.
+# then only once it has grown by a quarter or a step has waited briefly.
 _EAGER_REVISIONS = 8
 _ANNOUNCE_DELAY_S = 0.25
 # A planner that has written its last step is about to finish its reply; the step can then reuse its connection.
@@ -32,7 +32,7 @@ class PlanLog:
         self._spent = spent
         self._max_steps = max_steps
         self._all_steps: dict[str, PlanStep] = {}
-        # The order in which steps arrived, so that a few of them can be sorted without a look at all.
+        # Order of arrival, so that a few steps can be sorted without scanning all.
         self._numbers: dict[str, int] = {}
         self._arrivals = count()
         self._steps: list[PlanStep] = []
@@ -84,7 +84,7 @@ class PlanLog:
     def remaining_capacity(self, dropped: Collection[str]) -> int:
         """Return how many steps may be added once those in `dropped` are removed."""
         leaving = sum(step_id in self._all_steps for step_id in dropped)
-        # The lead is not one of the steps it hands out.
+        # The lead is not counted.
         staying = len(self._all_steps) - (LEAD in self._all_steps) - len(self.over_limit) - leaving
         return max(0, self._max_steps - staying)
 
@@ -126,7 +126,7 @@ class PlanLog:
             diff=diff,
             spent=spent if (spent := self._spent()).requests else None,
         )
-        # No need to wait: it reaches the disk before the start of its step, and that one is awaited.
+        # Not awaited: it reaches the disk before the start of its step, which is awaited.
         self._channel.emit(event)
 
 
@@ -207,7 +207,7 @@ class RunState:
     def revise(
         self, replanned: Sequence[PlanStep], reason: str, replaced: Mapping[str, PlanStep] | None = None
     ) -> bool:
-        """Exchange the steps that have not started for the replanned ones; return False if nothing changes.
+        """Replace the steps that have not started by the replanned ones; return False if nothing changes.
 
         The `replaced` steps have failed. A question is replaced by any plan that does not need its answer, other steps
         only by a plan with new work.

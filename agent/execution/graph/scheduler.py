@@ -119,5 +119,5 @@ class Scheduler:
         # Skips are not cancelled: they take no time.
         ending: list[asyncio.Future[ExecutorResponse] | asyncio.Future[None]]
         ending = [*self._running, *self._skipping, *self._skipped]
-        # The first error is on its way to the edge of the run; the others are retrieved here so that asyncio is silent.
+        # The run raises the first error; the others are retrieved here so that asyncio does not log them.
         await asyncio.gather(*ending, return_exceptions=True)

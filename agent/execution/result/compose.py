@@ -22,7 +22,7 @@ from agent.workspace.request_context import wrap_in_tag
 from tooling.contract.lazy_pattern import lazy_pattern
 from tooling.finish import output_stem
 
-# Brackets in code are no citations.
+# Brackets in code are not citations.
 _CODE = lazy_pattern(r"(```.*?(?:```|\Z)|`[^`\n]*`)", re.DOTALL)
 _CITATION = lazy_pattern(r"[ \t]?\[(?P<ids>[\w.-]+(?:\s*[,;]\s*[\w.-]+)*)\](?![(:])")
 
@@ -73,12 +73,12 @@ class Composer:
         *,
         replaced: Collection[str] = (),
     ) -> tuple[str, ModelFault | BudgetExhausted | None]:
-        """Return the answer and, if the model failed, why; a reply that was cut off is still the answer.
+        """Return the answer and, if the model failed, the reason; a truncated reply is still the answer.
 
         The `replaced` steps failed and their work was redone.
         """
         content = f"Request: {request}\n\n{format_results(results, RESULTS_CHARS, replaced=replaced)}"
-        # A structured answer has no room for citations.
+        # A structured answer cannot contain citations.
         instructions = constraints or load_prompt("citations", example=results[0][0].id)
         model_request = ModelRequest(
             model=self._model,
@@ -95,7 +95,7 @@ class Composer:
         return answer or join_results(results, replaced), problem
 
     async def _stream_answer(self, request: ModelRequest) -> tuple[str, ModelFault | BudgetExhausted | None]:
-        """Return the answer, which is emitted while it arrives, and why there is none, or only its beginning."""
+        """Return the answer, emitted while it arrives, and the reason if it is missing or incomplete."""
         said = ""
         try:
             async with aclosing(stream_whole(self._client, request)) as items:

@@ -137,7 +137,7 @@ def stop_note(
     *,
     is_plan_complete: bool = True,
 ) -> str:
-    """Return why the run stopped, which steps are missing, and what they would cost."""
+    """Return why the run stopped, the missing steps, and their cost."""
     missing = [step.title for step in unfinished] + ([] if is_plan_complete else [STILL_PLANNING])
     sentences = [f"Stopped: {reason.removeprefix('Stopped: ').rstrip('.')}."]
     if missing:

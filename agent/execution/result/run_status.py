@@ -1,7 +1,7 @@
-"""How a run ends: its subtype, its exit code and the reason, decided from its steps and its answer.
+"""The status of a run: its subtype, exit code and reason, decided from its steps and its answer.
 
-Success is all or nothing: every step that counts is `ok`, nothing was refused, every question was answered, and there
-is an answer. What went wrong first in this order decides: a refused call, a step's own exit code, a failed step, a
+Success is all or nothing: every counted step is `ok`, nothing was refused, every question was answered, and there
+is an answer. Otherwise the first problem in this order decides: a refused call, a step's exit code, a failed step, a
 step that is only partial or a question without an answer, an empty answer, a missing check.
 """
 
@@ -12,10 +12,11 @@ from agent.execution.step.step_result import call_subject, collect_refusals, ref
 from agent.execution.step.step_status import unanswered
 from agent.vocabulary import exit_codes
 from agent.vocabulary.plan import LEAD
-from agent.vocabulary.status import Subtype, is_success
+from agent.vocabulary.status import INCOMPLETE, Subtype, is_success
 from agent.vocabulary.step import ExecutorResponse
 from tooling.approvals.policy import WOULD_ALLOW
 from tooling.contract.fast_dataclass import dataclass
+from tooling.permission import TO_THE_MODEL
 
 NO_ANSWER = "no answer was produced"
 NO_CHECKS = "nothing was verified: no step had a check"
@@ -38,9 +39,9 @@ _PRECEDENCE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStatus:
-    """Subtype and exit code of a run, the reason if it is no success, and what to do about it.
+    """Subtype and exit code of a run, the reason of a failure, and a hint.
 
-    Without `can_resume` the run would end in the same way again.
+    Without `can_resume` the run would end the same way again.
     """
 
     subtype: Subtype
@@ -57,7 +58,7 @@ def run_status(
     replaced: Sequence[ExecutorResponse] = (),
     require_verified: bool = False,
 ) -> RunStatus:
-    """Decide how a run ends; `responses` are those that count, `replaced` ones count only for their questions."""
+    """Decide the status of a run from the counted `responses`; `replaced` ones count only for their questions."""
     exit_code = _step_exit_code(responses)
     if exit_code != exit_codes.OK:
         subtype = exit_codes.SUBTYPES[exit_code]
@@ -74,8 +75,8 @@ def run_status(
         return _partial(unanswered(questions[-1]), ASK_IN_TERMINAL)
     for response in responses:
         if response.status == "partial":
-            name = "the task" if response.task_id == LEAD else response.task_id
-            return _partial(f"{name} is incomplete: {response.shortfall or response.summary}", response.hint)
+            start = INCOMPLETE if response.task_id == LEAD else f"{response.task_id} is incomplete: "
+            return _partial(f"{start}{response.shortfall or response.summary}", response.hint)
     if not answer.strip():
         return RunStatus(subtype="error_task", exit_code=exit_codes.FAILED, error=NO_ANSWER)
     if require_verified and (verified := combine_verified(responses)) is not True:
@@ -89,14 +90,14 @@ def _partial(error: str, hint: str = "") -> RunStatus:
 
 
 def _is_permanent(responses: Sequence[ExecutorResponse]) -> bool:
-    """Whether nothing that a user can do makes the run succeed: a blocked call, or steps that wait for each other."""
+    """Whether no action of the user can make the run succeed: a blocked call, or steps that wait for each other."""
     facts = [fact for response in responses for fact in refused_calls(response.tool_calls)]
     is_in_cycle = any(response.status == "skipped" and IN_CYCLE in response.summary for response in responses)
     return is_in_cycle or any(fact.status == "blocked" for fact in facts)
 
 
 def _question_hint(responses: Sequence[ExecutorResponse]) -> str:
-    """Return how to answer if questions are all that is wrong."""
+    """Return how to answer if unanswered questions are the only problem."""
     failed = {response.status for response in responses if not is_success(response.status)}
     return ASK_IN_TERMINAL if "needs_input" in failed and failed <= {"needs_input", "skipped"} else ""
 
@@ -133,7 +134,7 @@ def failure_reason(responses: Sequence[ExecutorResponse], exit_code: int) -> str
 
 
 def _fault_hint(responses: Sequence[ExecutorResponse], exit_code: int) -> str:
-    """Return what to do about the fault that ended the step which decides."""
+    """Return the hint for the fault of the deciding step."""
     response = None if exit_code == exit_codes.APPROVAL else _deciding_response(responses, exit_code)
     return response.hint if response else ""
 
@@ -152,4 +153,6 @@ def _refusal_reason(responses: Sequence[ExecutorResponse]) -> str:
     refused = {call_subject(fact): fact for response in responses for fact in refused_calls(response.tool_calls)}
     first, *others = refused
     explanation, _, _ = refused[first].output_preview.partition("\n")
-    return f"{first}: {explanation[:_REASON_CHARS]}" + (f" Also: {', '.join(others)}." if others else "")
+    tool = f"{refused[first].tool} " if first == refused[first].args.get("path") else ""
+    why = explanation.removesuffix(TO_THE_MODEL)[:_REASON_CHARS]
+    return f"{tool}{first}: {why}" + (f" Also: {', '.join(others)}." if others else "")

@@ -1,7 +1,7 @@
 """The agent loop of one step: ask the model, run the tools it calls, and repeat until it answers."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Protocol
@@ -9,7 +9,7 @@ from typing import Protocol
 from agent.execution.step.compact import ContextCompactor, ContextSize, size_of, tokens_of
 from agent.execution.step.context import Conversation
 from agent.execution.step.control import StepControl
-from agent.execution.step.described_change import MAKE_THE_CHANGE, describes_change
+from agent.execution.step.described_change import MAKE_THE_CHANGE, describes_change, may_have_changed
 from agent.execution.step.prompts import step_message
 from agent.execution.step.stalls import MUTATING, STOP_AT, WARN_AT, StallDetector, split_surprise
 from agent.execution.step.step_result import StepResult
@@ -27,7 +27,6 @@ from agent.vocabulary.step import CallFact, ExecutorProfile, ExecutorRequest
 from agent.vocabulary.usage import Usage
 from tooling.contract.context import ExecCtx
 from tooling.contract.fast_dataclass import dataclass
-from tooling.contract.tool import schema_name
 
 _STEERING_PREFIX = "The user adds, while you work: "
 _ASK_FOR_RESULT = "Go on: reply with the result, or call a tool."
@@ -51,18 +50,18 @@ class RunnerSettings:
 
 
 class Delegation(Protocol):
-    """The steps that the lead hands out."""
+    """The steps that the lead delegates."""
 
     def begin_turn(self, messages: Sequence[Message]) -> None:
-        """Note what the lead knows at its next turn: steps that fork its conversation begin with that."""
+        """Store the lead's conversation at its next turn, from which forked steps start."""
         ...
 
     def feed(self, fragment: CallDelta) -> None:
-        """Start the steps of a plan that is still being written."""
+        """Start the steps of a plan that is still streaming."""
         ...
 
     def restart(self) -> None:
-        """Forget a plan that broke off."""
+        """Discard an interrupted plan."""
         ...
 
     async def unreported(self) -> str:
@@ -80,7 +79,7 @@ class _LoopState:
     opening: tuple[Message, ...]
     conversation: Conversation
     size: ContextSize
-    tools: tuple[dict[str, object], ...]
+    tools: tuple[Mapping[str, object], ...]
     max_retries: int | None = None
     has_nudged: bool = False
 
@@ -123,7 +122,7 @@ class AgentRunner:
             try:
                 reply = await self._turn(loop)
             except ModelFault as fault:
-                # A small model may return nothing once the work is done; asked for the result, it gives it.
+                # A small model may return nothing when the work is done, but gives the result if asked for it.
                 if fault.kind != "empty" or has_asked:
                     raise
                 has_asked = True
@@ -142,7 +141,7 @@ class AgentRunner:
                 await self._add_user_message(loop, CONTINUE_PROMPT)
             elif answer := (truncated + text).strip():
                 if self._control.has_messages(ctx.step_id):
-                    # Not done yet: the user has just sent a message.
+                    # Not finished: the user has just sent a message.
                     continue
                 if result := await self._finish(loop, answer):
                     return result
@@ -155,7 +154,7 @@ class AgentRunner:
         return StepResult(status="partial", text=_turn_limit_text(conversation), exit_code=exit_codes.LIMIT)
 
     async def _finish(self, loop: _LoopState, answer: str) -> StepResult | None:
-        """Return the result of an answer, or None if the work goes on after it."""
+        """Return the result of an answer, or None if the work continues after it."""
         if self._delegation and loop.ctx.step_id == LEAD and (results := await self._delegation.unreported()):
             await self._add_user_message(loop, results)
             return None
@@ -164,7 +163,7 @@ class AgentRunner:
             return None
         result = self._answer_result(answer, loop.conversation)
         is_proposal = not self._settings.may_change
-        if is_proposal or self._has_changed_something(loop) or not describes_change(loop.goal, answer):
+        if is_proposal or not describes_change(loop.goal, answer) or self._has_changed_something(loop):
             return result
         if not loop.has_nudged:
             loop.has_nudged = True
@@ -187,17 +186,19 @@ class AgentRunner:
         )
 
     def _has_changed_something(self, loop: _LoopState) -> bool:
-        mutating = (self._calls.effect_of(fact.tool) in MUTATING for fact in loop.conversation.facts if fact.success)
-        return any(mutating) or any(fact.tool == PLAN_TOOL for fact in loop.conversation.facts)
+        facts = loop.conversation.facts
+        mutating = [fact for fact in facts if fact.success and self._calls.effect_of(fact.tool) in MUTATING]
+        is_planned = any(fact.tool == PLAN_TOOL for fact in facts)
+        return is_planned or any(may_have_changed(fact.tool, fact.args) for fact in mutating)
 
     async def _repeat_open_calls(self, loop: _LoopState) -> None:
-        """Make calls again that handed out steps when the run was interrupted; finished steps keep their results."""
+        """Repeat calls that delegated steps when the run was interrupted; finished steps keep their results."""
         calls = loop.conversation.open_calls
         if not calls:
             return
         known = {call.id for message in loop.conversation.messages for call in message.tool_calls}
         if any(call.id not in known for call in calls):
-            # The plan was interrupted while it was being written: its message never arrived.
+            # The plan was interrupted while it streamed: its message never arrived.
             message = Message(role="assistant", tool_calls=calls)
             loop.conversation.messages.append(message)
             self._emit_reply(loop, message)
@@ -227,9 +228,8 @@ class AgentRunner:
         self, request: ExecutorRequest, profile: ExecutorProfile, ctx: ExecCtx, conversation: Conversation
     ) -> _LoopState:
         model = request.model or self._settings.model
-        # What continues a conversation has its instruction in there, and all its tools: the prefix stays the same.
+        # A continued conversation contains its instruction, and keeps all its tools, so that the prefix is unchanged.
         opening = () if request.history else (step_message(request),)
-        tools = self._calls.schemas(ctx)
         return _LoopState(
             goal=request.goal,
             model=model,
@@ -237,14 +237,14 @@ class AgentRunner:
             opening=(self._settings.system, *opening),
             conversation=conversation,
             size=ContextSize.of_window(self._settings.context_tokens(model), self._settings.max_output_tokens),
-            tools=tools if request.history else tuple(tool for tool in tools if schema_name(tool) != PLAN_TOOL),
+            tools=self._calls.schemas(ctx, without="" if request.history else PLAN_TOOL),
             max_retries=profile.max_retries,
         )
 
     async def _turn(self, loop: _LoopState) -> ModelReply:
         loop.conversation.turns += 1
         reply = await self._ask_model(loop)
-        if not reply.message.tool_calls:
+        if (reply.message.reasoning or reply.message.reasoning_signature) and not reply.message.tool_calls:
             # Sent as it is logged: only the reasoning before a call is needed later.
             reply = replace(reply, message=replace(reply.message, reasoning="", reasoning_signature=None))
         loop.conversation.messages.append(reply.message)
@@ -264,7 +264,7 @@ class AgentRunner:
             # The cost counts even if the step never ends.
             spent=spent,
         )
-        # No need to wait: it reaches the disk with the next awaited event, the start of a call or the end of the step.
+        # Not awaited: it reaches the disk with the next awaited event, the start of a call or the end of the step.
         self._channel.emit(event, step_id=loop.ctx.step_id, attempt=loop.ctx.attempt)
 
     async def _ask_model(self, loop: _LoopState) -> ModelReply:
@@ -272,7 +272,7 @@ class AgentRunner:
         for attempt in range(_OVERFLOW_TRIES + 1):
             opening = self._model_request(loop, loop.opening)
             await self._compactor.fit(loop.conversation, opening, loop.size, loop.ctx)
-            request = replace(opening, messages=(*loop.opening, *loop.conversation.messages))
+            request = self._model_request(loop, (*loop.opening, *loop.conversation.messages))
             try:
                 return await self._stream_reply(request, loop.ctx)
             except ModelFault as fault:
@@ -296,7 +296,7 @@ class AgentRunner:
         )
 
     async def _stream_reply(self, request: ModelRequest, ctx: ExecCtx) -> ModelReply:
-        """Return the reply, emitting its text as it arrives; what had arrived of an interrupted one is kept."""
+        """Return the reply, emitting its text as it arrives; the received part of an interrupted one is kept."""
         reply: ModelReply | None = None
         said = ""
         delegation = self._delegation if ctx.step_id == LEAD else None

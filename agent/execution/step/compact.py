@@ -1,4 +1,4 @@
-"""Keeps a conversation within the context window: old results become one line, then the oldest part a summary."""
+"""Keeps a conversation within the context window: replaces old results by one line, then old turns by a summary."""
 
 import hashlib
 import os
@@ -20,9 +20,9 @@ from agent.vocabulary.message import Message
 from tooling.contract.context import ExecCtx
 from tooling.contract.fast_dataclass import dataclass
 
-# Code has about four characters per token, other languages fewer; an estimate that is too high does no harm.
+# Code has about four characters per token, other text fewer; an estimate that is too high does no harm.
 CHARS_PER_TOKEN = 3
-# Below this size a result is not worth leaving out.
+# Shorter results are not worth replacing.
 SHORT_RESULT_CHARS = 400
 # The newest messages always stay: the last exchange with its calls and results.
 _RECENT = 4
@@ -36,10 +36,13 @@ OMITTED = "(Earlier turns were left out here to save room.)"
 
 def size_of(messages: Sequence[Message]) -> int:
     """Return the size of messages in characters, calls and images included."""
-    images = sum(len(message.images) for message in messages)
-    return images * TOKENS_PER_IMAGE * CHARS_PER_TOKEN + sum(
-        len(message.content) + sum(len(str(call.arguments)) for call in message.tool_calls) for message in messages
-    )
+    size = 0
+    # Every turn looks at the whole conversation.
+    for message in messages:
+        size += len(message.content) + len(message.images) * TOKENS_PER_IMAGE * CHARS_PER_TOKEN
+        for call in message.tool_calls:
+            size += len(str(call.arguments))
+    return size
 
 
 def tokens_of(chars: int) -> int:
@@ -49,7 +52,7 @@ def tokens_of(chars: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextSize:
-    """How many tokens a conversation may have, and the window of the model."""
+    """Token limit of a conversation, and the context window of the model."""
 
     limit: int
     window: int
@@ -60,14 +63,14 @@ class ContextSize:
         return cls(limit=max(window - max_output_tokens, window // 2), window=window)
 
     def room(self, opening: Sequence[Message]) -> int:
-        """Return how many characters a conversation may have after the messages of its opening."""
+        """Return the maximum number of characters of a conversation after its opening messages."""
         return self.limit * CHARS_PER_TOKEN - size_of(opening)
 
 
 class ContextCompactor:
     """Shortens conversations that no longer fit; every change is an event, so a resumed one is shortened the same way.
 
-    `effect_of` tells whether a call can simply be made again.
+    `effect_of` is used to find out whether a call can simply be repeated.
     """
 
     def __init__(
@@ -112,7 +115,7 @@ class ContextCompactor:
     async def _shorten_results(
         self, messages: Sequence[Message], opening: ModelRequest, room: int, ctx: ExecCtx
     ) -> Compaction | None:
-        """Replace the oldest long results, as many as needed, by a line that says how to get them back."""
+        """Replace the oldest long results, as many as needed, by a line that says how to get them again."""
         excess = _excess(messages, room)
         names = {call.id: call.name for message in messages for call in message.tool_calls}
         shortened: list[ShortenedResult] = []
@@ -171,7 +174,7 @@ class ContextCompactor:
 
 
 def last_request(messages: Sequence[Message]) -> int:
-    """Return the position of the newest request; -1 if the conversation has none, as that of a step."""
+    """Return the position of the newest request; -1 if the conversation has none, as for a step."""
     for index in range(len(messages) - 1, -1, -1):
         before = messages[index - 1] if index else None
         is_between_turns = before is None or (before.role in ("user", "assistant") and not before.tool_calls)
@@ -218,7 +221,7 @@ def _save_text(ctx: ExecCtx, content: str) -> str:
 
 
 def _omission_note(old: Sequence[Message]) -> str:
-    """Return the note for turns left out without a summary; an earlier summary is kept."""
+    """Return the note for turns removed without a summary; an earlier summary is kept."""
     first = old[0].content
     if old[0].role != "user" or not first.startswith(SUMMARY_PREFIX):
         return OMITTED

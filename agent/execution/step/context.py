@@ -17,7 +17,7 @@ PREVIEW_CHARS = 2000
 class Conversation:
     """The messages after the opening, the facts of all calls, the turns and the checks.
 
-    `open_calls` are calls of the last message that have to be made again after an interruption.
+    `open_calls` are calls of the last message to repeat after an interruption.
     """
 
     messages: list[Message] = field(default_factory=list)
@@ -53,10 +53,10 @@ class Conversation:
         is_continued = last is not None and last.role == "user" and last.content == CONTINUE_PROMPT
         return self.messages[-2].content if is_continued and len(self.messages) > 1 else ""
 
-    def next_call(self, ctx: ExecCtx) -> ExecCtx:
-        """Return the context of the next call, with a unique id: providers reuse theirs."""
+    def next_call(self, call: ToolCall, ctx: ExecCtx) -> ExecCtx:
+        """Return the context of the next call, with a unique id besides the model's: providers reuse theirs."""
         self.calls += 1
-        return replace(ctx, call_id=f"{ctx.step_id}.{ctx.attempt}.{self.calls}")
+        return replace(ctx, call_id=f"{ctx.step_id}.{ctx.attempt}.{self.calls}", tool_id=call.id)
 
     def add_results(self, results: Iterable[tuple[ToolCall, ToolResult]]) -> list[CallFact]:
         """Add the results of one turn, in the order of its calls."""

@@ -1,10 +1,12 @@
-"""Recognizes a reply that describes a change although the request asked to make it.
+"""Detects a reply that only describes a change although the request asked to make it.
 
-Both sides need positive evidence: a wrong "no" costs nothing, a wrong "yes" costs a request. Languages other than
-English therefore count as "no".
+Both sides need positive evidence: a false negative costs nothing, a false positive costs a request. Languages other
+than English therefore count as negative.
 """
 
 import re
+from collections.abc import Mapping
+from pathlib import Path
 
 from tooling.contract.lazy_pattern import lazy_pattern
 
@@ -13,16 +15,16 @@ MAKE_THE_CHANGE = (
     "You described a change but did not make it. Make it now with the tools, then reply with what you did. "
     "If no change was asked for, repeat your answer."
 )
-# More would only cost time: both say what they are about at their beginning.
+# Enough to classify them; longer excerpts would only cost time.
 _REQUEST_CHARS, _REPLY_CHARS = 4000, 20_000
 _FILE = r"(?:\bfiles?\b|\bfolder\b|\bdirectory\b|\b(?:code|repo|repository|project)\b|[\w/-]+\.[a-z]\w{0,5}\b)"
-# What is asked for with these is a change, whatever its object.
+# These verbs ask for a change regardless of their object.
 _CHANGE = (
     r"fix|repair|correct|rename|change|modify|edit|update|upgrade|bump|add|insert|append|remove|delete|drop|replace|"
     r"refactor|extract|inline|implement|move|split|migrate|port|patch|apply|revert|undo|enable|disable|install|"
     r"resolve|clean\s+up|set|make\s+(?:the|it|this|sure|all|every)|create|get\s+rid\s+of"
 )
-# These also ask for text to read; they mean a change if a file is named.
+# These also ask for text; they mean a change if a file is named.
 _WRITE = r"write|rewrite|convert|translate|format|sort|generate|put|save|store|merge|optimi[sz]e|simplify|document"
 _POLITE = r"(?:please|kindly|now|then|and|also|ok(?:ay)?|go\s+ahead\s+and|can\s+you|could\s+you|would\s+you|will\s+you|"
 _POLITE += r"can\s+we|let's|let\s+us|i\s+(?:want|need|would\s+like|'d\s+like)\s+(?:you\s+)?to|you\s+(?:should|must))"
@@ -49,6 +51,7 @@ _DESCRIBES = lazy_pattern(
     rf"|\b(?:the\s+)?(?:fix|solution|correction|change)\s+(?:is|would\s+be)\s+to\s+{_ACTION}\b"
     rf"|(?m:^\W*(?:\d+[.)]\s*)?(?:\*\*)?(?:simply\s+|just\s+)?(?:change|replace|add|rename)\b[^\n]*\b"
     r"(?:line\s+\d+|to|with|at\s+the\s+top)\b)"
+    r"|\bfollow\s+these\s+steps\b|\bopen\s+[^\n]{0,60}\bin\s+(?:your|a|any)\s+(?:[\w-]+\s+){0,2}editor\b"
     r"|\bshould\s+be\s+(?:changed|replaced|renamed|removed|added|updated)\b"
 )
 _SHOWS_CODE = lazy_pattern(
@@ -68,15 +71,16 @@ _CANNOT = lazy_pattern(
     r"no\s+changes?\s+(?:is|are|was|were)?\s*(?:needed|necessary|required)|nothing\s+to\s+(?:change|fix|do)|"
     r"does\s+not\s+exist|doesn't\s+exist|there\s+is\s+no)\b"
 )
+_TOUCHES_FILES = lazy_pattern(r"open|write|Path|to_|import_|\b(?:os|shutil|subprocess|sqlite3|dump|save|exec|eval)\b")
 
 
 def describes_change(request: str, reply: str) -> bool:
-    """Whether the request asked for a change and the reply only tells how to make it."""
+    """Whether the request asked for a change and the reply only describes it."""
     reply = reply.strip()[:_REPLY_CHARS]
     if not asks_for_change(request) or _DONE.search(reply) or _CANNOT.search(reply):
         return False
     if reply.endswith("?"):
-        # It asks the user, who may answer.
+        # The reply asks the user, who may answer.
         return False
     if _DESCRIBES.search(_without_code(reply)):
         return True
@@ -89,6 +93,18 @@ def asks_for_change(request: str) -> bool:
     if _ASKS_TO_READ.search(text):
         return False
     return bool(_ASKS_CHANGE.search(text) or _ASKS_WRITING.search(text))
+
+
+def may_have_changed(tool: str, arguments: Mapping[str, object]) -> bool:
+    """Whether a call that may change something can have done so, and did not just look or compute."""
+    if tool == "run_python":
+        return bool(_TOUCHES_FILES.search(str(arguments.get("code", ""))))
+    if tool != "run_command":
+        return True
+    # The reader of shell texts takes a while to load.
+    from tooling.safety.shell.read_only import only_reads
+
+    return not only_reads(str(arguments.get("command", "")), Path("/"))
 
 
 def _without_code(reply: str) -> str:

@@ -1,4 +1,4 @@
-"""Notices a step that makes no progress, and the line with which a step says that its plan no longer fits."""
+"""Detects a step without progress, and parses the line by which a step reports that its plan no longer fits."""
 
 import json
 from collections import Counter
@@ -65,7 +65,7 @@ class RepetitionDetector:
         for fact, fingerprint in zip(facts, fingerprints, strict=True):
             if fingerprint not in self._seen and self._effect_of(fact.tool) in MUTATING:
                 self._seen.clear()
-        # Calls of one turn are made at once: none of them could know of the others' result.
+        # Calls of one turn are made at once: none can depend on the result of another.
         self._seen.update(set(fingerprints))
         return min((self._seen[fingerprint] - 1 for fingerprint in fingerprints), default=0)
 

@@ -25,7 +25,7 @@ MASKED_SECRET = "The step's command contains a secret, which the log does not st
 class StepResult:
     """An answer (`text`) or the reason why there is none; `surprise` is what the plan did not expect.
 
-    `shortfall` is what a partial answer lacks. `hint` tells the user what to do about the reason.
+    `shortfall` is what a partial answer lacks. `hint` suggests a fix for the reason.
     """
 
     status: StepStatus
@@ -48,7 +48,7 @@ class StepCancelled(asyncio.CancelledError):
 
 
 class StepNotSaved(LogWriteError):
-    """The result of a step could not be written to disk; `response` says that it does not count."""
+    """The result of a step could not be written to disk; `response` marks it as not done."""
 
     def __init__(self, error: LogWriteError, response: ExecutorResponse) -> None:
         super().__init__(error.message, error.hint)
@@ -165,5 +165,5 @@ def refused_calls(facts: Sequence[CallFact]) -> list[CallFact]:
 
 
 def call_subject(fact: CallFact) -> str:
-    """Return what a call was about: its command, its code, its path or its tool."""
+    """Return the subject of a call: its command, code, path or tool."""
     return str(fact.args.get("command") or fact.args.get("code") or fact.args.get("path") or fact.tool)

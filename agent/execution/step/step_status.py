@@ -1,4 +1,4 @@
-"""Whether a step that answered did all of its work: decided from its calls.
+"""The status of a step that answered, decided from its calls: whether it did all of its work.
 
 | the calls of the step                                              | status  |
 |--------------------------------------------------------------------|---------|
@@ -22,9 +22,9 @@ from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.result import BAD_ARGUMENTS
 
 ASK_TOOL = "ask_user"
-# Calls that do not work on the task: their failure is no loss, their success no progress.
+# Calls that are not work on the task: neither their failure nor their success counts.
 _ASIDE = frozenset({"note", "ask", "remember", "forget"})
-# Exit 1 of these programs is an answer: no match, different, false.
+# Exit code 1 of these programs is an answer: no match, different, false.
 _ANSWERS_WITH_1 = frozenset(
     ("grep", "egrep", "fgrep", "zgrep", "rg", "ag", "pgrep", "diff", "cmp", "test", "[", "[[", "which", "type")
 )
@@ -33,7 +33,7 @@ _COMMAND_CHARS = 80
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerStatus:
-    """The status of a step that answered; `shortfall` tells what a partial one lacks."""
+    """The status of a step that answered; `shortfall` is what a partial one lacks."""
 
     status: StepStatus = "ok"
     shortfall: str = ""
@@ -49,12 +49,12 @@ def answer_status(facts: Sequence[CallFact], effect_of: Callable[[str], str | No
     if not failed:
         return AnswerStatus()
     if len(failed) == len(work):
-        return AnswerStatus(status="partial", shortfall=f"nothing it tried worked: {_describe(work[-1])}")
+        return AnswerStatus(status="partial", shortfall=f"every attempt failed: {_describe(work[-1])}")
     last = work[failed[-1]]
     is_recovered = failed[-1] < len(work) - 1
     if is_recovered or effect_of(last.tool) not in MUTATING:
         return AnswerStatus()
-    return AnswerStatus(status="partial", shortfall=f"its last attempt did not work: {_describe(last)}")
+    return AnswerStatus(status="partial", shortfall=f"the last attempt failed: {_describe(last)}")
 
 
 def unanswered(question: str) -> str:
@@ -62,7 +62,7 @@ def unanswered(question: str) -> str:
 
 
 def _open_questions(facts: Sequence[CallFact]) -> tuple[str, ...]:
-    """Return the questions since the last answer; a call with wrong arguments asked nothing."""
+    """Return the questions since the last answer; a call with invalid arguments asked nothing."""
     questions: list[str] = []
     for fact in facts:
         if fact.tool != ASK_TOOL or fact.status == "cancelled" or fact.exit_code == BAD_ARGUMENTS:
@@ -82,7 +82,7 @@ def _has_failed(fact: CallFact) -> bool:
 
 
 def _answers_with_1(command: str) -> bool:
-    """Whether the exit code 1 of a command line is that of a program which answers with it."""
+    """Whether exit code 1 of a command line comes from a program that uses it as an answer."""
     import shlex
 
     lexer = shlex.shlex(command, posix=True, punctuation_chars=True)
@@ -110,4 +110,4 @@ def _describe(fact: CallFact) -> str:
             f"`{shown}` {'ran out of time' if fact.status == 'timeout' else f'ended with exit code {fact.exit_code}'}"
         )
     subject = fact.args.get("path") or fact.args.get("url") or fact.args.get("query")
-    return f"{fact.tool}{f' {subject}' if subject else ''} failed"
+    return f"{fact.tool}{f' {subject}' if subject else ''}"

@@ -18,33 +18,33 @@ from tooling.contract.tool import ToolExecutor, ToolSpec, schema_name
 from tooling.output import decode_output, sanitize_output
 
 _LIVE_INTERVAL_S = 0.1
-# Much more than is shown: a key of many lines is recognized only as a whole.
+# Much more than is shown, because a multi-line key is recognized only as a whole.
 _LIVE_BYTES = 32_000
 
 
 class CallWatch(Protocol):
-    """Follows what one call changes in the workspace."""
+    """Watches the changes of one call in the workspace."""
 
     async def open(self) -> None:
-        """Return when the call may run."""
+        """Wait until the call may run."""
         ...
 
     def close(self, changes: Sequence[FileChange]) -> None:
-        """Note that the call has ended or will never run, with the changes it has recorded itself."""
+        """Report that the call has ended or will never run, with the changes that it recorded itself."""
         ...
 
 
 class CallTracker(Protocol):
-    """Follows what calls change in the workspace beyond what they say."""
+    """Watches changes of calls in the workspace beyond those they report."""
 
     def watch(self, call_id: str, effect: str | None, arguments: Mapping[str, object], ctx: ExecCtx) -> CallWatch:
-        """Return what follows a call."""
+        """Return the watch of a call."""
         ...
 
 
 @dataclass(slots=True, kw_only=True)
 class _RunningCall:
-    """A call in progress; until it ends, `result` is what the model gets if it is cancelled."""
+    """A call in progress; until it ends, `result` is the result for the model in case of cancellation."""
 
     call: ToolCall
     ctx: ExecCtx
@@ -54,15 +54,19 @@ class _RunningCall:
     start_logged: "asyncio.Future[None] | None" = None
     is_reported: bool = False
 
-    async def mark_started(self) -> None:
-        """Wait until the start is on disk; from then on the call may have had its effect."""
-        await self.wait_logged()
+    async def mark_started(self, *, only_reads: bool = False) -> None:
+        """Wait until the start is on disk; from then on the call may have had an effect.
+
+        A read-only call has none: it runs while its start is written, and ends when that is on disk.
+        """
+        if not only_reads:
+            await self.wait_logged()
         if self.watch:
             await self.watch.open()
         self.result = _cancelled_result(self.spec, had_started=True)
 
     def end_watch(self) -> None:
-        """Let changes be looked for; in the background, while the model reads the result."""
+        """Scan for changes in the background, while the model reads the result."""
         if self.watch:
             self.watch.close(self.result.meta.changes)
 
@@ -73,9 +77,9 @@ class _RunningCall:
 
 
 class LiveOutput:
-    """Takes the output of a call as it arrives and reports its complete lines, at most ten times a second.
+    """Receives the output of a call and reports its complete lines, at most ten times a second.
 
-    Only complete lines: a secret that has arrived in part would not be recognized.
+    Only complete lines, because a partial secret would not be recognized.
     """
 
     def __init__(self, report: Callable[[str], None]) -> None:
@@ -90,7 +94,7 @@ class LiveOutput:
             self._timer = asyncio.get_running_loop().call_later(_LIVE_INTERVAL_S, self.flush)
 
     def close(self) -> None:
-        """Report nothing more."""
+        """Stop reporting."""
         if self._timer is not None:
             self._timer.cancel()
 
@@ -120,10 +124,20 @@ class ToolCallRunner:
         self._tracker = tracker
         self._channel = channel
         self._charge = charge
+        self._schemas: dict[
+            tuple[tuple[str, ...] | None, str], tuple[list[Mapping[str, object]], tuple[Mapping[str, object], ...]]
+        ] = {}
 
-    def schemas(self, ctx: ExecCtx) -> tuple[dict[str, object], ...]:
-        """Return the schemas of the tools a step may use, in a stable order."""
-        return tuple(dict(schema) for schema in self._tools.schemas() if ctx.may_use(schema_name(schema)))
+    def schemas(self, ctx: ExecCtx, *, without: str = "") -> tuple[Mapping[str, object], ...]:
+        """Return the schemas of the tools a step may use, in a stable order; the same value for steps alike."""
+        offered = self._tools.schemas()
+        known = self._schemas.get((ctx.allowed_tools, without))
+        if known is None or known[0] != offered:
+            usable = tuple(
+                schema for schema in offered if (name := schema_name(schema)) != without and ctx.may_use(name)
+            )
+            known = self._schemas[ctx.allowed_tools, without] = (offered, usable)
+        return known[1]
 
     def effect_of(self, tool: str) -> str | None:
         """Return the effect of a tool, or None if the tool is unknown."""
@@ -140,7 +154,7 @@ class ToolCallRunner:
         return facts
 
     async def call(self, call: ToolCall, conversation: Conversation, ctx: ExecCtx) -> ToolResult:
-        """Run one call that no model asked for; it is recorded as evidence, not as a message."""
+        """Run one call that no model requested; it is recorded as evidence, not as a message."""
         running = [self._prepare(call, conversation, ctx)]
         try:
             await self._run_all(running)
@@ -150,13 +164,13 @@ class ToolCallRunner:
 
     async def call_unasked(self, call: ToolCall, ctx: ExecCtx) -> ToolResult | None:
         """Run one call that is no part of the step's work; None, and no event, if it needs approval or is refused."""
-        ctx = replace(ctx, call_id=call.id, may_ask=False)
+        ctx = replace(ctx, call_id=call.id, tool_id=call.id, may_ask=False)
         running_call = self._new_call(call, ctx)
 
-        async def start() -> None:
+        async def start(*, only_reads: bool = False) -> None:
             started = ToolStarted(tool_id=call.id, name=call.name, input=call.arguments)
             running_call.start_logged = self._emit_durable(started, running_call)
-            await running_call.mark_started()
+            await running_call.mark_started(only_reads=only_reads)
 
         try:
             result = await self._tools.call_tool(call.name, call.arguments, replace(ctx, on_start=start))
@@ -168,14 +182,14 @@ class ToolCallRunner:
         return running_call.result if running_call.start_logged else None
 
     def _prepare(self, call: ToolCall, conversation: Conversation, ctx: ExecCtx) -> _RunningCall:
-        return self._new_call(call, conversation.next_call(ctx))
+        return self._new_call(call, conversation.next_call(call, ctx))
 
     def _new_call(self, call: ToolCall, ctx: ExecCtx) -> _RunningCall:
         spec = self._tools.spec_of(call.name)
         effect = spec.effect if spec else None
         return _RunningCall(
             call=call,
-            ctx=replace(ctx, tool_id=call.id),
+            ctx=ctx,
             spec=spec,
             result=_cancelled_result(spec, had_started=False),
             watch=self._tracker.watch(call.id, effect, call.arguments, ctx) if self._tracker else None,
@@ -186,7 +200,7 @@ class ToolCallRunner:
         if len(running) > 1 and all(
             running_call.spec is not None and running_call.spec.parallelizable for running_call in running
         ):
-            # Wait for all before raising the first failure: nothing may continue after its step has ended.
+            # Wait for all before raising the first failure: no call may outlive its step.
             for ended in await asyncio.gather(*map(self._run, running), return_exceptions=True):
                 if isinstance(ended, BaseException):
                     raise ended
@@ -196,11 +210,10 @@ class ToolCallRunner:
 
     async def _run(self, running_call: _RunningCall) -> None:
         call = running_call.call
-        # Written while the call is judged; the call itself waits until it is on disk.
+        # On disk before the call runs, unless it only reads.
         running_call.start_logged = self._emit_durable(
             ToolStarted(tool_id=call.id, name=call.name, input=call.arguments), running_call
         )
-        await asyncio.sleep(0)
         if call.problem:
             running_call.result = error_result(call.problem, exit_code=BAD_ARGUMENTS)
         else:
@@ -219,7 +232,7 @@ class ToolCallRunner:
         if (tasks := running_call.result.meta.tasks) is not None:
             self._emit(TodoChanged(items=tasks, progress=_progress(tasks)), running_call)
         running_call.is_reported = True
-        # No need to wait: the model may read the result now, but nothing is done about it before a later event is on
+        # Not awaited: the model may read the result now, but its next action starts only after a later event is on
         # disk.
         self._emit(_completed_event(running_call), running_call)
 
@@ -238,7 +251,7 @@ class ToolCallRunner:
 
 
 def _progress(tasks: Sequence[TaskItem]) -> int | None:
-    """Return how much of a list is completed, in percent; None for an empty one."""
+    """Return the completed share of a list in percent; None for an empty one."""
     return 100 * sum(task.status == "completed" for task in tasks) // len(tasks) if tasks else None
 
 

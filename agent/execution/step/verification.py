@@ -6,7 +6,6 @@ from agent.execution.step.context import Conversation
 from agent.execution.step.step_result import StepResult
 from agent.execution.step.step_status import answer_status
 from agent.execution.step.tool_calls import ToolCallRunner
-from agent.model.recorded.normal_form import normalize_text
 from agent.protocol.channel import Channel
 from agent.protocol.events import MessageAdded, WarningRaised
 from agent.vocabulary import exit_codes
@@ -20,7 +19,7 @@ from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.lazy_pattern import lazy_pattern
 from tooling.contract.result import CallStatus
 
-# How often a failed check is reported to the model for another try.
+# How often a failed check is reported to the model for another attempt.
 MAX_CHECKS = 2
 _REFUSED = frozenset({"denied", "deferred", "blocked"})
 
@@ -36,8 +35,8 @@ _SINGLE_QUOTED = lazy_pattern(r"'[^']*'")
 
 
 def why_unusable(command: str) -> str:
-    """Return why a check that a model wrote can never work: empty if it may."""
-    # What awk, sed or jq write in braces is no placeholder.
+    """Return why a check written by a model can never work; empty if it may."""
+    # Braces of awk, sed or jq are not placeholders.
     if found := _PLACEHOLDER.search(_SINGLE_QUOTED.sub("''", command)):
         return f"{found[0]} is a placeholder"
     from tooling.safety.shell.parse import parse
@@ -47,25 +46,27 @@ def why_unusable(command: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepCheck:
-    """The check of a step; `before` is what it gave before the step's work, if that is known."""
+    """The check of a step; `before` is its result before the step's work, if known."""
 
     command: str
     author: CheckAuthor = "user"
     before: tuple[int, str] | None = None
 
     def failed_before(self, check: Check) -> bool:
-        """Whether the check failed in the same way before the work was done, so that it says nothing about it."""
+        """Whether the check failed the same way before the work, so that it says nothing about the work."""
         return self.before is not None and self.before == _outcome(check.exit_code, check.output)
 
 
 def _outcome(exit_code: int, output: str) -> tuple[int, str]:
+    from agent.model.recorded.normal_form import normalize_text
+
     return exit_code, normalize_text(output)
 
 
 class Verifier:
-    """Runs check commands like all others: same judge, same approvals, same sandbox.
+    """Runs check commands like all others: same judge, approvals and sandbox.
 
-    A check that the user gave decides about its step. One that a model wrote counts only if it could run and if the
+    A check given by the user decides about its step. A check written by a model counts only if it could run and if the
     step could change its result; otherwise it is dropped with a warning.
     """
 
@@ -74,7 +75,7 @@ class Verifier:
         self._channel = channel
 
     async def prepare(self, step: PlanStep, ctx: ExecCtx, *, is_resumed: bool) -> StepCheck:
-        """Return the check of a step that is about to start; a model's check is tried once, if nobody must approve."""
+        """Return the check of a step that is about to start; try a model's check once, unless it needs approval."""
         check = StepCheck(command=step.verify, author=step.verify_by)
         if not step.verify or step.verify_by == "user":
             return check
@@ -116,7 +117,7 @@ class Verifier:
     async def conclude(
         self, check: StepCheck, result: StepResult, checked: StepResult, conversation: Conversation, ctx: ExecCtx
     ) -> StepResult:
-        """Return the final result: the checked one, or the unchecked one if the check failed alike before the work."""
+        """Return the final result: the checked one, or the unchecked one if the check failed the same way before."""
         if checked.verified is not False or not check.failed_before(conversation.checks[-1]):
             return checked
         await self._warn_dropped(check, "it fails in the same way as before the step", ctx)
@@ -133,7 +134,7 @@ class Verifier:
         await self._channel.publish(WarningRaised(message=warning), step_id=ctx.step_id, attempt=ctx.attempt)
 
     async def report_failure(self, conversation: Conversation, ctx: ExecCtx) -> None:
-        """Tell the model about the failed check."""
+        """Report the failed check to the model."""
         check = conversation.checks[-1]
         text = (
             f"The work was checked with `{check.command}`, and the check failed:\n{check.output}\n"
@@ -157,7 +158,7 @@ _DONE_BEFORE = "This was done before the run was cut off."
 
 
 class ToolStepRunner:
-    """Runs a `tool` step; never repeats a call that may have had its effect."""
+    """Runs a `tool` step; never repeats a call that may have had an effect."""
 
     def __init__(self, *, calls: ToolCallRunner, verifier: Verifier) -> None:
         self._calls = calls
@@ -200,7 +201,7 @@ class ToolStepRunner:
             return unknown
         checked = await self._verifier.check(check, StepResult(status="ok", text=_DONE_BEFORE), conversation, ctx)
         if checked.verified is None and check.author == "model":
-            # It did not run, so it tells nothing.
+            # It did not run, so it proves nothing.
             return unknown
         return None if checked.verified is False else checked
 

@@ -2,10 +2,11 @@
 
 import asyncio
 import ssl
+from os import strerror
 from typing import Self
 
 _PAUSE_ABOVE_BYTES = 1024 * 1024
-# How long the first address may take before the next one is tried beside it (RFC 8305).
+# Delay before the next address is tried in parallel (RFC 8305).
 _HAPPY_EYEBALLS_S = 0.25
 
 
@@ -27,9 +28,9 @@ class Connection(asyncio.Protocol):
     async def open(cls, host: str, port: int, tls: ssl.SSLContext | None = None) -> Self:
         """Connect to the first address of a host that answers."""
         loop = asyncio.get_running_loop()
-        _, connection = await loop.create_connection(
-            cls, host, port, ssl=tls, happy_eyeballs_delay=_HAPPY_EYEBALLS_S, interleave=1
-        )
+        # An IP address needs no race between addresses, whose tasks would be most of the work.
+        delay = None if host[-1:].isdigit() or ":" in host else _HAPPY_EYEBALLS_S
+        _, connection = await loop.create_connection(cls, host, port, ssl=tls, happy_eyeballs_delay=delay, interleave=1)
         return connection
 
     async def start_tls(self, tls: ssl.SSLContext, host: str) -> None:
@@ -81,7 +82,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        # Writing is done when the socket has taken everything.
+        # Writing is done when the socket has accepted everything.
         transport.set_write_buffer_limits(0)
 
     def data_received(self, data: bytes) -> None:
@@ -112,3 +113,13 @@ class Connection(asyncio.Protocol):
         if self._transport is None or self._transport.is_closing():
             raise self._error or ConnectionResetError("the connection was closed")
         return self._transport
+
+
+def describe_error(error: Exception) -> str:
+    """Return why a connection failed, without the address that asyncio repeats."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is not trusted: {error.verify_message}"
+    number = getattr(error, "errno", None)
+    if isinstance(number, int) and number > 0 and not isinstance(error, ssl.SSLError):
+        return strerror(number)
+    return getattr(error, "strerror", None) or str(error) or "the connection was lost"

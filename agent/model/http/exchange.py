@@ -1,8 +1,9 @@
 """One request and its streamed reply, with three timeouts: connect, first byte, between chunks."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache, partial
 from urllib.parse import urlsplit
 
 from agent.config.network import find_proxy
@@ -22,12 +23,13 @@ class Transports:
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
+        self._proxy_for = cache(partial(find_proxy, environ=environ))
         self._stream = StreamTransport(environ)
         self._others: dict[str, Transport] = {}
 
     def choose(self, url: str) -> Transport:
         """Return the transport for a URL."""
-        proxy = find_proxy(url, self._environ)
+        proxy = self._proxy_for(url)
         if not _is_unusual(url, proxy):
             return self._stream
         if proxy not in self._others:
@@ -37,8 +39,8 @@ class Transports:
         return self._others[proxy]
 
     def prepare(self, url: str, connect_s: float) -> None:
-        """Connect to a server in the background, if that is possible."""
-        if not _is_unusual(url, find_proxy(url, self._environ)):
+        """Connect to a server in the background, if possible."""
+        if not _is_unusual(url, self._proxy_for(url)):
             self._stream.prepare(url, connect_s)
 
     async def close(self) -> None:
@@ -50,7 +52,7 @@ class Transports:
 
 
 def _is_unusual(url: str, proxy: str) -> bool:
-    """Whether a route needs what only httpx has: SOCKS, proxies behind TLS, credentials in the URL."""
+    """Whether a route needs features of httpx: SOCKS, proxies behind TLS, credentials in the URL."""
     return "@" in urlsplit(url).netloc or not (proxy == "" or proxy.startswith("http://"))
 
 
@@ -71,7 +73,9 @@ class HttpExchange:
         self._on_sent = on_sent
         self._timeouts = timeouts
         self._response: HttpResponse | None = None
+        # Headers without a body are not a reply: the first chunk counts against the first-byte timeout.
         self._deadline: float | None = None
+        self._on_timeout: FaultKind = "first_byte"
 
     async def send(self, request: HttpRequest) -> HttpResponse:
         """Send the request and return the response, its body unread."""
@@ -92,19 +96,20 @@ class HttpExchange:
                     raise ModelFault("disconnect", fault.detail) from fault
         return self._response
 
-    async def chunks(self) -> AsyncGenerator[bytes, None]:
-        """Yield the body as it arrives."""
-        # Headers without a body are not a reply: the first chunk counts against the first-byte timeout.
-        deadline, on_timeout = self._deadline, _FIRST
-        while chunk := await self._next_chunk(deadline, on_timeout):
-            yield chunk
-            deadline, on_timeout = asyncio.get_running_loop().time() + self._timeouts.between_chunks_s, _LATER
+    async def read_chunk(self) -> bytes:
+        """Return the bytes of the body that arrived since the last call; empty at its end."""
+        with _timeout_as(self._on_timeout):
+            async with asyncio.timeout_at(self._deadline):
+                chunk = await self._body().read_chunk()
+        self._deadline = asyncio.get_running_loop().time() + self._timeouts.between_chunks_s
+        self._on_timeout = "between_chunks"
+        return chunk
 
     async def read_all(self, limit: int = MAX_BODY_BYTES) -> bytes:
         """Return the body, at most `limit` bytes of it."""
         parts: list[bytes] = []
         size = 0
-        async for chunk in self.chunks():
+        while chunk := await self.read_chunk():
             parts.append(chunk[: limit - size])
             size += len(parts[-1])
             if size >= limit:
@@ -136,11 +141,6 @@ class HttpExchange:
         assert self._response is not None, "call send first"
         return self._response
 
-    async def _next_chunk(self, deadline: float | None, on_timeout: FaultKind) -> bytes:
-        with _timeout_as(on_timeout):
-            async with asyncio.timeout_at(deadline):
-                return await self._body().read_chunk()
-
 
 async def fetch(url: str, headers: Mapping[str, str], environ: Mapping[str, str], limit_s: float) -> tuple[int, bytes]:
     """Return the status and the body of a small document. Raises ModelFault."""
@@ -155,10 +155,6 @@ async def fetch(url: str, headers: Mapping[str, str], environ: Mapping[str, str]
     finally:
         await exchange.close()
         await transports.close()
-
-
-_FIRST: FaultKind = "first_byte"
-_LATER: FaultKind = "between_chunks"
 
 
 @contextmanager

@@ -9,10 +9,11 @@ MAX_HEAD_BYTES = 64 * 1024
 _MAX_LINE_BYTES = 8 * 1024
 _STATUS_LINE = lazy_pattern(rb"HTTP/1\.([01]) ([1-5][0-9]{2})(?: [^\x00-\x08\x0a-\x1f]*)?")
 _HEADER = lazy_pattern(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*((?:[^\x00-\x08\x0a-\x1f]*[^\x00-\x20])?)[ \t]*")
+_CHUNK_HEAD = lazy_pattern(rb"([0-9a-fA-F]{1,16})\r\n")
 _CHUNK_SIZE = lazy_pattern(rb"([0-9a-fA-F]{1,16})[ \t]*(?:;[^\x00-\x08\x0a-\x1f]*)?\r")
 _LENGTH = lazy_pattern(r"[0-9]{1,18}")
 _BLANK_LINE = lazy_pattern(rb"\n\r?\n")
-# gzip or zlib, told apart by their first bytes.
+# gzip or zlib, detected by their first bytes.
 _ANY_HEADER = 32 + zlib.MAX_WBITS
 _MAX_STEP_BYTES = 1024 * 1024
 _PLAIN = ("", "identity")
@@ -24,13 +25,13 @@ class ProtocolError(Exception):
 
 
 class IncompleteResponse(Exception):
-    """The connection ended before the response did."""
+    """The connection closed before the response was complete."""
 
 
 class ResponseParser:
     """Turns bytes, split anywhere, into status, headers and body.
 
-    After `is_complete`, no more bytes belong to the response; `can_reuse` tells whether its connection may carry
+    After `is_complete`, no more bytes belong to the response; `can_reuse` is whether its connection may carry
     another request.
     """
 
@@ -63,7 +64,7 @@ class ResponseParser:
         return pieces
 
     def finish(self) -> None:
-        """Note the end of the connection. Raises IncompleteResponse if the response needed more."""
+        """Handle the end of the connection. Raises IncompleteResponse if the response is not complete."""
         if self._parse == self._parse_until_closed:
             self.is_complete = True
         if not self.is_complete:
@@ -74,7 +75,7 @@ class ResponseParser:
         if (end.end() if end else len(self._buffer)) > MAX_HEAD_BYTES:
             raise ProtocolError(f"the response headers are larger than {MAX_HEAD_BYTES} bytes")
         if not end:
-            # Something else than HTTP may never send an empty line.
+            # A server of another protocol may never send an empty line.
             if not b"HTTP/1.".startswith(self._buffer[:7]):
                 raise ProtocolError(f"not an HTTP response: {bytes(self._buffer[:40])!r}")
             return False
@@ -121,9 +122,9 @@ class ResponseParser:
         if is_tunnel or self._method == "HEAD" or self.status in (101, 204, 304):
             self.is_complete = True
         elif coding is not None:
-            # A length beside it is an attempt to confuse proxies.
+            # A Content-Length in addition to it may be an attack on proxies (request smuggling).
             self.can_reuse = self.can_reuse and length is None
-            self._parse = self._parse_chunk_size
+            self._parse = self._parse_chunks
         elif length is not None:
             self._remaining = int(length)
             self._parse = self._parse_sized
@@ -141,6 +142,19 @@ class ResponseParser:
         self._remaining = len(self._buffer)
         self._take(pieces)
         return False
+
+    def _parse_chunks(self, pieces: list[bytes]) -> bool:
+        """Take the chunks that have arrived completely, nearly all of them; then parse the next one part by part."""
+        buffer, start = self._buffer, 0
+        while head := _CHUNK_HEAD.match(buffer, start):
+            begin = head.end()
+            end = begin + int(head[1], 16)
+            if begin == end or buffer[end : end + 2] != b"\r\n":
+                break
+            pieces.append(bytes(buffer[begin:end]))
+            start = end + 2
+        del buffer[:start]
+        return self._parse_chunk_size(pieces)
 
     def _parse_chunk_size(self, pieces: list[bytes]) -> bool:
         line = self._take_line()
@@ -164,7 +178,7 @@ class ResponseParser:
         if line not in (None, b"\r"):
             raise ProtocolError("a chunk is longer than its size")
         if line is not None:
-            self._parse = self._parse_chunk_size
+            self._parse = self._parse_chunks
         return line is not None
 
     def _parse_trailer(self, pieces: list[bytes]) -> bool:
@@ -198,7 +212,7 @@ class ResponseParser:
 class BodyDecoder:
     """Decodes a body whose coding is named by its Content-Encoding header: feed it, then take until nothing is left.
 
-    Some proxies compress replies although nobody asked for it.
+    Some proxies compress replies without being asked.
     """
 
     def __init__(self, coding: str) -> None:

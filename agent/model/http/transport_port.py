@@ -18,7 +18,7 @@ class HttpRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendLimits:
-    """How long connecting and writing may take, in seconds."""
+    """Time limits of connecting and writing, in seconds."""
 
     connect_s: float
     write_s: float
@@ -35,7 +35,7 @@ class HttpResponse(Protocol):
         ...
 
     async def close(self) -> None:
-        """Give the connection back, or close it if the body was not read completely."""
+        """Return the connection to the pool, or close it if the body was not read completely."""
         ...
 
 

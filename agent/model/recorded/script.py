@@ -25,7 +25,7 @@ _HINT = "see docs/scripts.md for the fields of a script"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptMatch:
-    """Which requests a line replies to; unset fields match any."""
+    """Conditions for the requests that a line replies to; unset fields match any."""
 
     purpose: Purpose | None = None
     step: str | None = None

@@ -50,7 +50,7 @@ def _parse_candidates(text: str) -> Iterator[object]:
 
 
 def _check_sendable(value: object) -> None:
-    """Raise ValueError for what cannot be sent or stored: a lone surrogate, an infinite number, endless nesting."""
+    """Raise ValueError for values that cannot be sent or stored: lone surrogates, infinite numbers, deep nesting."""
     json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
     level = [value]
     for _ in range(_MAX_DEPTH):
@@ -96,7 +96,7 @@ def _parse_repaired_json(text: str) -> object:
 
 
 def _repair_backslashes(text: str) -> str:
-    """Double backslashes that escape nothing; if others do escape, the text is ambiguous and left as it is."""
+    """Double backslashes that escape nothing; if others do escape, the text is ambiguous and left unchanged."""
     escaped = set(_ESCAPE.findall(text))
     if escaped <= _ESCAPES or escaped & _JSON_ONLY_ESCAPES or _PYTHON_ESCAPE.search(text):
         return text

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Iterable, Iterator
 from dataclasses import field, replace
 from typing import TypeAlias
 
@@ -21,7 +22,7 @@ _TRUNCATED = (
     "the arguments were cut off because the reply reached its length limit; "
     "make the call again with shorter arguments, or split the work into several smaller calls"
 )
-# What providers call a reply that a filter stopped; most send `content_filter`.
+# Finish reasons of a reply stopped by a filter; most providers send `content_filter`.
 _FILTERED = frozenset(
     (
         "content_filter",
@@ -95,11 +96,11 @@ class ReplyBuilder:
     def build(self) -> ModelReply:
         """Return the complete reply with usage and cost; raises ModelFault if there is none or a filter stopped it."""
         if self.is_refusal or self.finish_reason.lower() in _FILTERED:
-            # Whatever had arrived by then is not an answer, and no call to make.
+            # The text received until then is not an answer, and its calls are not made.
             raise ModelFault("filtered", _excerpt("".join(self._text)))
         calls = tuple(self._build_call(parts) for parts in self._calls.values())
         text, thinking = split_thinking("".join(self._text))
-        if not calls and self._request.tools:
+        if not calls and _may_have_calls(text, self._request):
             from agent.model.reply.textual_calls import extract_calls
 
             text, calls = extract_calls(text, _tool_names(self._request))
@@ -165,9 +166,45 @@ class ReplyBuilder:
         )
 
 
+def join_fragments(fragments: Iterable[Fragment]) -> Iterator[Fragment]:
+    """Join adjacent fragments of the same kind: they are passed on together, before a fault that follows."""
+    texts: list[str] = []
+    first: Fragment | None = None
+    try:
+        for fragment in fragments:
+            if first is not None and not _is_same_kind(first, fragment):
+                yield _joined(first, texts)
+                first, texts = None, []
+            first = first or fragment
+            texts.append(fragment.text)
+    except ModelFault:
+        if first is not None:
+            yield _joined(first, texts)
+        raise
+    if first is not None:
+        yield _joined(first, texts)
+
+
+def _joined(first: Fragment, texts: list[str]) -> Fragment:
+    return first if len(texts) == 1 else replace(first, text="".join(texts))
+
+
+def _is_same_kind(one: Fragment, other: Fragment) -> bool:
+    if isinstance(one, CallDelta) and isinstance(other, CallDelta):
+        return (one.index, one.name) == (other.index, other.name)
+    return type(one) is type(other)
+
+
 def _excerpt(text: str) -> str:
     flat = " ".join(text.split())
     return flat if len(flat) <= _EXCERPT_CHARS else f"{flat[: _EXCERPT_CHARS - 1]}…"
+
+
+def _may_have_calls(text: str, request: ModelRequest) -> bool:
+    """Whether a text may contain calls of tools; most do not, and finding them takes a module of patterns."""
+    if not request.tools or not ("<" in text or "{" in text):
+        return False
+    return "<" in text or any(name in text for name in _tool_names(request))
 
 
 def _tool_names(request: ModelRequest) -> frozenset[str]:

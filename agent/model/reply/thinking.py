@@ -41,6 +41,9 @@ class ThinkingFilter:
 
     def feed(self, text: str) -> list[TaggedText]:
         """Add a fragment; return what can be classified so far."""
+        if self._state == "answer":
+            # Nearly every one of thousands.
+            return [("text", text)] if text else []
         self._buffer += text
         fragments: list[TaggedText] = []
         while self._advance(fragments):

@@ -37,8 +37,8 @@ def headers(endpoint: Endpoint) -> dict[str, str]:
 def body(request: ModelRequest, endpoint: Endpoint) -> dict[str, object]:
     """Return the request as JSON data.
 
-    Four cache breakpoints, the most the API allows: after tools, after system, and after the last two user turns, so
-    that a request reads what the one before has written.
+    Four cache breakpoints, the API's maximum: after tools, after system, and after the last two user turns, so
+    that a request reads the cache written by the previous one.
     """
     system = [message.content for message in request.messages if message.role == "system" and message.content]
     data: dict[str, object] = {
@@ -55,8 +55,8 @@ def body(request: ModelRequest, endpoint: Endpoint) -> dict[str, object]:
         data["tools"] = _mark_last_cached([_tool(tool) for tool in request.tools])
     if system:
         data["system"] = _mark_last_cached([{"type": "text", "text": text} for text in system])
-    # Last, so that consecutive requests begin alike.
-    # Without thinking, the API rejects earlier thoughts too.
+    # Last, so that consecutive requests share a prefix.
+    # Without thinking, the API also rejects earlier thinking blocks.
     signed_by = None if request.reasoning == "off" else request.model
     spoken = (message for message in request.messages if message.role != "system")
     data["messages"] = _turns(spoken, signed_by, request.image_data)
@@ -64,14 +64,14 @@ def body(request: ModelRequest, endpoint: Endpoint) -> dict[str, object]:
 
 
 def _thinking(request: ModelRequest, endpoint: Endpoint) -> dict[str, object]:
-    """Return the options for an amount of reasoning: effort for models since 4.6, a number of tokens before."""
+    """Return the options for an amount of reasoning: effort for models since 4.6, a token budget before."""
     level = request.reasoning
     if level is None:
         return {}
     if level == "off":
         return {"thinking": {"type": "disabled"}}
     if not _OLD_MODELS.match(endpoint.model):
-        # Without `display` the thoughts of newer models are empty.
+        # Without `display` the thinking of newer models is empty.
         return {"thinking": {"type": "adaptive", "display": "summarized"}, "output_config": {"effort": level}}
     limit = request.max_output_tokens or DEFAULT_MAX_TOKENS
     budget = max(_MIN_THINKING_TOKENS, limit * _THINKING_QUARTERS[level] // 4)
@@ -80,7 +80,7 @@ def _thinking(request: ModelRequest, endpoint: Endpoint) -> dict[str, object]:
 
 
 def _is_amid_calls_without_thinking(request: ModelRequest) -> bool:
-    """Return whether the turn to continue began without thinking, which the API then rejects: the model was changed."""
+    """Return whether the current turn started without thinking, in which case the API rejects thinking."""
     last = next((message for message in reversed(request.messages) if message.role != "tool"), None)
     return last is not None and bool(last.tool_calls) and not _thinking_blocks(last, request.model)
 
@@ -125,7 +125,7 @@ def _assistant_blocks(message: Message, signed_by: str | None) -> list[Block]:
 
 
 def _thinking_blocks(message: Message, signed_by: str | None) -> list[Block]:
-    """Return reasoning as this model signed it; the API rejects any other."""
+    """Return the reasoning signed by this model; the API rejects any other."""
     signature = message.reasoning_signature
     if not signature or message.reasoning_model != signed_by:
         return []

@@ -10,6 +10,8 @@ from agent.model.reply.reply_builder import Fragment, ReplyBuilder
 from agent.model.wire.sse import STREAM_TRUNCATED, SseEvent, parse_json_object
 from agent.vocabulary.usage import Usage
 
+_WITH_USAGE = frozenset({"usage", "x_groq"})
+_PLAIN_DELTA = frozenset({"content", "role"})
 _FINISH = {"function_call": "tool_calls", "max_tokens": "length", "eos": "stop", "end_turn": "stop"}
 
 
@@ -45,14 +47,16 @@ class OpenAiReader:
         if error := chunk.get("error"):
             raise fault_from_error(error)
         # Groq puts usage under `x_groq`.
-        if usage := object_at(chunk, "usage") or object_at(object_at(chunk, "x_groq"), "usage"):
+        if chunk.keys() & _WITH_USAGE and (
+            usage := object_at(chunk, "usage") or object_at(object_at(chunk, "x_groq"), "usage")
+        ):
             self._read_usage(usage)
-        fragments: list[Fragment] = []
-        for choice in objects_at(chunk, "choices")[:1]:
-            fragments += self._read_delta(object_at(choice, part))
+        for choice in objects_at(chunk, "choices"):
+            fragments = self._read_delta(object_at(choice, part))
             if reason := text_at(choice, "finish_reason"):
                 self._set_finish_reason(reason, choice)
-        return fragments
+            return fragments
+        return []
 
     def _set_finish_reason(self, reason: str, choice: Mapping[str, object]) -> None:
         if reason == "error":
@@ -60,6 +64,10 @@ class OpenAiReader:
         self._builder.finish_reason = _FINISH.get(reason, reason)
 
     def _read_delta(self, delta: Mapping[str, object]) -> list[Fragment]:
+        content = delta.get("content")
+        if isinstance(content, str) and delta.keys() <= _PLAIN_DELTA:
+            # Fast path of nearly every chunk.
+            return self._builder.add_text(content)
         fragments = self._builder.add_reasoning(text_at(delta, "reasoning_content") or text_at(delta, "reasoning"))
         refusal = text_at(delta, "refusal")
         self._builder.is_refusal = self._builder.is_refusal or bool(refusal)

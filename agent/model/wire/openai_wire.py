@@ -13,6 +13,8 @@ from tooling.contract.lazy_pattern import lazy_pattern
 
 # These models reject `max_tokens`; most other servers do not know `max_completion_tokens`.
 _THINKING_MODELS = lazy_pattern(r"o\d|gpt-[5-9]|codex-")
+# `json.dumps` would build an encoder for every call of a conversation.
+_to_json = json.JSONEncoder(ensure_ascii=False).encode
 _FROM_TOOLS = "The images of the tool results above, in their order:"
 
 
@@ -26,7 +28,7 @@ def headers(endpoint: Endpoint) -> dict[str, str]:
 
 
 def body(request: ModelRequest, endpoint: Endpoint) -> dict[str, object]:
-    """Return the request as JSON data; the messages come last, so that consecutive requests begin alike."""
+    """Return the request as JSON data; the messages come last, so that consecutive requests share a prefix."""
     provider = get_provider(endpoint.provider)
     data: dict[str, object] = {"model": endpoint.model, "stream": True}
     if provider.has_usage_option:
@@ -68,7 +70,7 @@ def _reasoning(level: Reasoning, endpoint: Endpoint) -> dict[str, object]:
 
 
 def _least_effort(model: str) -> str:
-    """Return the least effort that a model accepts, for those that cannot do without reasoning."""
+    """Return the least effort that a model accepts, for models that always reason."""
     name = model.rpartition("/")[2]
     if re.match(r"o\d|gpt-oss", name):
         return "low"
@@ -117,5 +119,5 @@ def _message(message: Message, *, with_reasoning: bool) -> dict[str, object]:
 
 
 def _call(call: ToolCall) -> Mapping[str, object]:
-    arguments = json.dumps(dict(call.arguments), ensure_ascii=False)
-    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
+    function = {"name": call.name, "arguments": _to_json(dict(call.arguments))}
+    return {"id": call.id, "type": "function", "function": function}

@@ -1,6 +1,6 @@
-"""Callbacks out of a container to a port of this machine's loopback, through a socket in a folder that both sides have.
+"""Relay of callbacks from a container to a loopback port of the host, through a socket in a shared folder.
 
-So the receiver need not listen on any other address, and a container reaches that one port and no other.
+The receiver then listens on loopback only, and the container can reach no other port.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ Connect: TypeAlias = Callable[[], Awaitable[Streams]]
 
 
 def loopback_port(url: str) -> int | None:
-    """Return the port of a URL on this machine; None for any other URL. Raises InputError for what is no URL."""
+    """Return the port of a URL on this machine; None for any other URL. Raises InputError for an invalid URL."""
     try:
         parts = urlsplit(url)
         port = parts.port or _PORTS.get(parts.scheme)
@@ -34,7 +34,7 @@ def loopback_port(url: str) -> int | None:
 
 
 class CallbackSocket:
-    """The outer side: forwards what comes in on the socket to a port of this machine."""
+    """The host side: forwards connections on the socket to a port of this machine."""
 
     def __init__(self, folder: Path, port: int, owner: tuple[int, int] | None) -> None:
         self._path = folder / _socket_name(port)
@@ -43,7 +43,7 @@ class CallbackSocket:
         self._server: asyncio.AbstractServer | None = None
 
     async def open(self) -> None:
-        """Listen; a socket that a killed process left is replaced."""
+        """Listen, replacing a socket left by a killed process."""
         self._path.unlink(missing_ok=True)
         listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         folder = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -68,14 +68,14 @@ class CallbackSocket:
 
 
 class CallbackRelay:
-    """The inner side: the receiver's port on the container's own loopback, forwarded to the socket."""
+    """The container side: the receiver's port on the container's loopback, forwarded to the socket."""
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
         self._servers: dict[int, asyncio.AbstractServer] = {}
 
     async def open(self, url: str) -> None:
-        """Make a URL work if it names this machine. Raises InputError if its port is in use here."""
+        """Make a URL of this machine reachable. Raises InputError if its port is in use."""
         port = loopback_port(url) if url and self._folder else None
         if port is None or port in self._servers or self._folder is None:
             return

@@ -1,4 +1,4 @@
-"""One container of the pool: started, ready for tasks, and watched until it ends."""
+"""One container of the pool: start, health, and exit."""
 
 import asyncio
 import contextlib
@@ -20,6 +20,7 @@ HEALTH_TIMEOUT_S = 5.0
 _POLL_S, _MAX_POLL_S = 0.05, 1.0
 _LOG_BYTES = 4000
 _LAST_WORDS_CHARS = 500
+_LAST_OUTPUT_S = 2.0
 _REMOVE_TRIES = 3
 _KILLED = 137
 # Each piece of a container's output begins with a stream number and a length.
@@ -34,11 +35,11 @@ class PoolError(AgentError):
 
 
 class PortTaken(PoolError):
-    """The engine chose a port that something else was using."""
+    """The port chosen by the engine was in use."""
 
 
 def explain_fault(fault: EngineFault, image: str) -> PoolError:
-    """Return what a refusal of the engine means for the pool."""
+    """Translate an error of the engine into a PoolError."""
     text = fault.message
     if fault.status == 0:
         return PoolError(f"the Docker engine does not answer: {text}", "start it: systemctl start docker")
@@ -51,7 +52,7 @@ def explain_fault(fault: EngineFault, image: str) -> PoolError:
 
 
 class RunningContainer:
-    """Starts a container that was created, and knows when and why it has ended."""
+    """Starts a created container and records when and why it exits."""
 
     def __init__(self, engine: Engine, identity: Identity, options: PoolOptions) -> None:
         self._engine = engine
@@ -64,42 +65,47 @@ class RunningContainer:
         self._log = b""
         self._end: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._watching: asyncio.Task[None] | None = None
+        self._reading: asyncio.Task[None] | None = None
 
     @property
     def has_ended(self) -> bool:
-        """Return whether the container is known to have ended."""
+        """Return whether the container is known to have exited."""
         return self._end.done()
 
     async def start(self) -> None:
         """Start the container and wait until it accepts tasks. Raises PoolError with the reason if it does not."""
         options = self._options
+        # The engine removes a container that exits: what is not listened to from the beginning may be lost.
+        attached = asyncio.Event()
+        self._reading = asyncio.create_task(self._read_log(attached), name="log of a container")
         try:
+            await attached.wait()
+            await self.watch().wait()
             await self._engine.start_container(self.name)
-        except EngineFault as fault:
-            raise explain_fault(fault, options.image) from fault
-        reading = asyncio.create_task(self._read_log(), name="log of a container")
-        self.watch()
-        try:
             await self._wait("start", options.start_timeout_s, self._find_port)
             await self._wait("answer", options.ready_timeout_s, self.is_healthy)
+        except EngineFault as fault:
+            raise explain_fault(fault, options.image) from fault
         finally:
-            reading.cancel()
-            await asyncio.wait({reading})
+            self._reading.cancel()
+            await asyncio.wait({self._reading})
 
     async def adopt(self) -> bool:
-        """Take over a container that another manager has started; return whether it accepts tasks."""
+        """Take over a container started by another manager; return whether it accepts tasks."""
         with contextlib.suppress(EngineFault):
             if await self._find_port() and await self.is_healthy():
                 self.watch()
                 return True
         return False
 
-    def watch(self) -> None:
-        """Notice the end of the container."""
-        self._watching = asyncio.create_task(self._watch(), name="end of a container")
+    def watch(self) -> asyncio.Event:
+        """Start watching for the exit of the container; the event says that no exit can be missed."""
+        began = asyncio.Event()
+        self._watching = asyncio.create_task(self._watch(began), name="end of a container")
+        return began
 
     async def ended(self) -> str:
-        """Return, when the container has ended, what has happened."""
+        """Wait until the container exits and return the reason."""
         return await asyncio.shield(self._end)
 
     async def is_healthy(self) -> bool:
@@ -114,19 +120,19 @@ class RunningContainer:
             return False
 
     async def rename(self, identity: Identity) -> None:
-        """Give the container to a session; only its name can say so."""
+        """Assign the container to a session by renaming it; its labels cannot be changed."""
         await self._engine.rename_container(self.name, identity.name)
         self.identity, self.name = identity, identity.name
 
     async def remove(self) -> None:
-        """End and remove the container. Raises EngineFault if the engine cannot."""
+        """Stop and remove the container. Raises EngineFault if the engine cannot."""
         await self.stop_watching()
         if not self._end.done():
             self._end.set_result(REMOVED)
         await remove_container(self._engine, self.name)
 
     async def stop_watching(self) -> None:
-        """Leave the container to another manager."""
+        """Stop watching; another manager takes over the container."""
         if self._watching:
             self._watching.cancel()
             await asyncio.wait({self._watching})
@@ -155,28 +161,39 @@ class RunningContainer:
                 raise PoolError(await self.ended()) from fault
             raise explain_fault(fault, self._options.image) from fault
 
-    async def _watch(self) -> None:
-        reason = await self._wait_for_end()
+    async def _watch(self, began: asyncio.Event) -> None:
+        try:
+            reason = await self._wait_for_end(began)
+        finally:
+            began.set()
         if not self._end.done():
             self._end.set_result(reason)
 
-    async def _wait_for_end(self) -> str:
+    async def _wait_for_end(self, began: asyncio.Event) -> str:
         try:
-            code = await self._engine.exit_code(self.name)
+            code = await self._engine.exit_code(self.name, began)
         except EngineFault as fault:
             if fault.status == 0:
                 return f"the Docker engine was stopped, and the container with it: {fault}"
             return f"the container is gone{self._last_words()}"
+        if self._reading:
+            # What it wrote last may arrive after its exit code.
+            await asyncio.wait({self._reading}, timeout=_LAST_OUTPUT_S)
         with contextlib.suppress(EngineFault):
             if code == _KILLED and await self._engine.has_event(self.name, "oom", self._since):
                 return "the container ran out of memory and was killed (137)"
         how = "was killed (137)" if code == _KILLED else f"ended with exit code {code}"
         return f"the container {how}{self._last_words()}"
 
-    async def _read_log(self) -> None:
-        with contextlib.suppress(EngineFault):
-            async for chunk in self._engine.follow_logs(self.name):
+    async def _read_log(self, attached: asyncio.Event) -> None:
+        try:
+            async for chunk in self._engine.follow_output(self.name, attached):
                 self._log = (self._log + chunk)[-_LOG_BYTES:]
+        except EngineFault:
+            # The reason is what watching the container finds.
+            pass
+        finally:
+            attached.set()
 
     def _last_words(self) -> str:
         text = _FRAME.sub(b"", self._log).decode(errors="replace").strip()
@@ -185,7 +202,7 @@ class RunningContainer:
 
 
 def published_port(found: Mapping[str, object]) -> str:
-    """Return the port of this machine under which a container is reached; empty if there is none yet."""
+    """Return the host port of a container; empty if it has none yet."""
     match found.get("NetworkSettings"):
         case {"Ports": {"8000/tcp": [{"HostPort": str(port)}, *_]}}:
             return port
@@ -194,12 +211,12 @@ def published_port(found: Mapping[str, object]) -> str:
 
 
 async def remove_container(engine: Engine, name: str) -> None:
-    """Remove a container and wait until it is gone: while the engine removes it, it answers that it does."""
+    """Remove a container and wait until it is gone; the engine reports a conflict while a removal is in progress."""
     for _ in range(_REMOVE_TRIES):
         await engine.remove_container(name)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(HEALTH_TIMEOUT_S):
-                while await _exists(engine, name):  # noqa: ASYNC110 (the engine tells nobody when it is done)
+                while await _exists(engine, name):  # noqa: ASYNC110 (the engine sends no event)
                     await asyncio.sleep(_POLL_S)
                 return
 

@@ -1,4 +1,4 @@
-"""Runs the tasks that want a container in one of the pool, and all others as before."""
+"""Runs tasks that request a container in the pool, and all others as child processes."""
 
 import asyncio
 import contextlib
@@ -32,7 +32,7 @@ _POLL_S = 0.3
 
 
 class ContainerExecutors:
-    """Opens the pool with the first task that wants a container; use `close` at the end."""
+    """Opens the pool with the first task that requests a container; call `close` at the end."""
 
     def __init__(self, local: Executors, open_pool: OpenPool, *, callback_token: str = "", limit_s: float) -> None:
         self._local = local
@@ -48,7 +48,7 @@ class ContainerExecutors:
         await self._stack.aclose()
 
     async def acquire(self, task: Task) -> tuple[str, str | None]:
-        """Return an executor in a container if the task says how to use one."""
+        """Return an executor in a container if the task requests one."""
         config = task.request.config
         if not config.container_mode:
             return await self._local.acquire(task)
@@ -56,20 +56,20 @@ class ContainerExecutors:
         async with self._opening:
             if self._pool is None:
                 self._pool = await self._stack.enter_async_context(self._open_pool())
-        # Whether it is one of the modes is checked there.
+        # The pool validates the mode.
         mode = cast(ContainerMode, config.container_mode)
         user = str(config.user_id or task.request.user_id)
         return await self._pool.get_or_create_container(task.session_id, user, mode, config.container_id)
 
     async def release(self, task: Task, container_id: str | None, *, has_failed: bool) -> None:
-        """Give a container back."""
+        """Return a container to the pool."""
         if container_id is None or self._pool is None:
             await self._local.release(task, container_id, has_failed=has_failed)
         else:
             await self._pool.release(container_id, has_failed=has_failed)
 
     async def execute(self, prepared: PreparedTask, executor_url: str, container_id: str | None) -> TaskOutcome:
-        """Run a task to its end. Raises PoolError if its container ends before that."""
+        """Run a task. Raises PoolError if its container exits first."""
         if container_id is None or self._pool is None:
             return await self._local.execute(prepared, executor_url, container_id)
         workspace = self._pool.workspace(container_id)
@@ -95,7 +95,7 @@ class ContainerExecutors:
 
 
 def _check(task: Task) -> None:
-    """Refuse what cannot be passed to an executor, rather than ignore it."""
+    """Reject options that cannot be passed to an executor; they must not be ignored silently."""
     request = task.request
     wanted = {
         "a folder of yours; it has a workspace of its own": request.cwd,
@@ -109,7 +109,7 @@ def _check(task: Task) -> None:
 
 
 def _move_in(config: TaskConfig, workspace: Workspace) -> TaskConfig:
-    """Copy inputs and skills to where the container has them, and return the configuration with their paths there."""
+    """Copy inputs and skills into the container's folders, and return the configuration with their paths there."""
     inputs = tuple({"path": _copy(source, workspace, "inputs", name), "name": name} for source, name in config.inputs)
     skills = config.skill_files
     if isinstance(skills, Mapping):
@@ -135,7 +135,7 @@ def _copy(source: Path, workspace: Workspace, kind: str, name: str) -> str:
 
 
 def _results(workspace: Workspace) -> list[tuple[str, RunCompleted]]:
-    """Return the results in the log of a session, in order."""
+    """Return the results in the event log of a session, in order."""
     if not workspace.session.events.is_file() or workspace.session.events.is_symlink():
         return []
     found = (line.envelope() for line in read_lines(workspace.session.events, only=RunCompleted.type))
@@ -145,7 +145,7 @@ def _results(workspace: Workspace) -> list[tuple[str, RunCompleted]]:
 async def _wait_for_result(
     workspace: Workspace, before: list[tuple[str, RunCompleted]], executor_url: str
 ) -> TaskOutcome:
-    """Return the outcome when the log has it. Raises PoolError if the executor has stopped working without one."""
+    """Return the outcome once the log contains it. Raises PoolError if the executor stopped without one."""
     async with _health(executor_url) as is_working:
         while True:
             was_working = await is_working()
@@ -165,7 +165,7 @@ async def _health(url: str) -> AsyncIterator[Callable[[], Awaitable[bool]]]:
             try:
                 return int((await client.get(f"{url}/health")).json()["running"]) > 0
             except (httpx.HTTPError, ValueError, KeyError, TypeError):
-                # That the container has ended is noticed elsewhere, with the reason.
+                # `ended` reports the exit of the container, with the reason.
                 return True
 
         yield is_working

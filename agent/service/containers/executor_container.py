@@ -1,4 +1,4 @@
-"""The configuration of an executor's container, its names and labels, as pure functions."""
+"""Configuration, names and labels of an executor's container, as pure functions."""
 
 import hashlib
 import os
@@ -12,7 +12,7 @@ from tooling.contract.fast_dataclass import dataclass
 OWNER = "executor_manager"
 OWNER_LABEL, SESSION_LABEL, USER_LABEL, MODE_LABEL = "owner", "session_id", "user_id", "container_mode"
 POOL_LABEL, MANAGER_LABEL, ID_LABEL = "windlass.pool", "windlass.manager", "windlass.container"
-# The session of a container that waits for one; its name is changed when it gets one, its labels cannot be.
+# Session id of a warm container. The name changes when a session gets it; labels cannot change.
 WARM = "warm"
 PORT = "8000/tcp"
 WORKSPACE, DATA, RUN = "/workspace", "/data", "/run/windlass"
@@ -20,17 +20,17 @@ HOME = "/home/executor"
 _MIB = 1024**2
 _NANO = 1_000_000_000
 _LOG_BYTES = "256k"
-# Nobody, where root would otherwise own what tasks write.
+# The user "nobody": otherwise root would own the files that tasks write.
 _NOBODY = 65534
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolOptions:
-    """What the containers of a pool are like, and how many there are.
+    """Size of a pool and configuration of its containers.
 
-    `environment` is visible to everybody who may use the engine; `secrets` are not: they are in a file that only the
-    container's user can read, and only while it starts. `mounts` are further folders, read-only, by their place in the
-    container. Without limits a container may use the whole machine. `callback_url` is where this machine receives
+    `environment` is visible to all users of the engine. `secrets` are passed in a file that only the container's user
+    can read, and that is deleted after the start. `mounts` maps paths in the container to folders, mounted read-only.
+    Without limits a container may use the whole machine. `callback_url` is the address at which this machine receives
     callbacks.
     """
 
@@ -52,7 +52,7 @@ class PoolOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerFolders:
-    """What a container gets of this machine: a workspace, a data folder, and a private one for its start."""
+    """Host folders mounted into a container: a workspace, a data folder, and a private one for its start."""
 
     workspace: Path
     data: Path
@@ -61,7 +61,7 @@ class ContainerFolders:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """Which container it is, of which pool and manager, and for whom; `session_id` is empty while it waits."""
+    """Identity of a container: pool, manager, user and session; `session_id` is empty for a warm container."""
 
     number: str
     pool: str
@@ -77,7 +77,7 @@ class Identity:
 
     @property
     def name(self) -> str:
-        """The name that the engine shows. The number keeps sessions apart that begin alike."""
+        """The name in the engine. The number distinguishes sessions whose ids start alike."""
         return f"executor-{self.session_id[:8] or WARM}-{self.number}"
 
     @property
@@ -94,12 +94,12 @@ class Identity:
 
 
 def pool_name(root: Path) -> str:
-    """Return what distinguishes the containers of one pool from those of others on the same engine."""
+    """Return the label value that distinguishes the containers of a pool from those of others on the same engine."""
     return hashlib.sha256(os.fsencode(root.resolve())).hexdigest()[:16]
 
 
 def container_user(*, is_rootless: bool) -> tuple[int, int]:
-    """Return the user and group of containers: never root of this machine."""
+    """Return the user and group of containers: never root on the host."""
     if is_rootless:
         # Root of a rootless container is the user who started the engine.
         return 0, 0
@@ -109,7 +109,7 @@ def container_user(*, is_rootless: bool) -> tuple[int, int]:
 def container_config(
     identity: Identity, folders: ContainerFolders, options: PoolOptions, user: tuple[int, int]
 ) -> Mapping[str, object]:
-    """Return what the engine is asked to create. No secret is in it: the engine shows it to all its users."""
+    """Return the create request for the engine. It contains no secrets: the engine shows it to all its users."""
     environment = {
         "WORKSPACE_PATH": WORKSPACE,
         "AGENT_SANDBOX": DATA,
@@ -136,7 +136,7 @@ def container_config(
         "HostConfig": {
             "AutoRemove": True,
             "Init": True,
-            # Only this machine can reach it; an empty port is a random one.
+            # Reachable from this machine only; an empty port means a random one.
             "PortBindings": {PORT: [{"HostIp": "127.0.0.1", "HostPort": ""}]},
             "ExtraHosts": ["host.docker.internal:host-gateway"],
             "Mounts": mounts,
@@ -146,7 +146,7 @@ def container_config(
             },
             "ReadonlyRootfs": True,
             "CapDrop": ["ALL"],
-            # The engine's own seccomp profile: commands in the container have a stricter one, and a sandbox.
+            # The engine's default seccomp profile: commands in the container run under a stricter one, in a sandbox.
             "SecurityOpt": ["no-new-privileges"],
             "Privileged": False,
             "Memory": options.memory_bytes or 0,

@@ -1,4 +1,4 @@
-"""The pool of containers of this user's settings."""
+"""Opens the container pool described by the user's settings."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -24,7 +24,7 @@ _HOUR_S = 3600
 async def open_pool(
     loaded: LoadedSettings, service: LoadedService, environ: Mapping[str, str], warn: Callable[[str], None]
 ) -> AsyncIterator[ContainerPool]:
-    """Yield the pool; old workspaces are cleaned up meanwhile, if wanted. Raises SandboxError without an engine."""
+    """Yield the pool; optionally clean up old workspaces in the background. Raises SandboxError without an engine."""
     workspaces = open_workspaces(service.settings, environ)
     engine = Engine(find_socket(environ))
     try:
@@ -40,9 +40,9 @@ async def open_pool(
 
 
 async def remove_stale_containers(store: WorkspaceStore, environ: Mapping[str, str], *, is_dry_run: bool) -> list[str]:
-    """Remove the containers and folders that killed managers left; return the names of the containers.
+    """Remove the containers and folders of killed managers; return the names of the containers.
 
-    Raises SandboxError if there is no engine to ask.
+    Raises SandboxError if there is no engine.
     """
     if not store.pool.exists():
         return []
@@ -64,7 +64,7 @@ async def remove_stale_containers(store: WorkspaceStore, environ: Mapping[str, s
 
 
 def pool_options(loaded: LoadedSettings, service: LoadedService) -> PoolOptions:
-    """Return the options of the pool; keys are secrets, and go into containers by file."""
+    """Return the options of the pool; API keys are secrets, passed to containers in a file."""
     settings = service.settings
     return PoolOptions(
         image=settings.executor_image,
@@ -84,7 +84,7 @@ def pool_options(loaded: LoadedSettings, service: LoadedService) -> PoolOptions:
 
 
 def _model(loaded: LoadedSettings, service: LoadedService) -> str:
-    """Return the model of containers: the one set for them, that of the user, or the default."""
+    """Return the model for containers: the one set for them, the user's, or the default."""
     is_chosen = service.origins["default_model"] is not DEFAULT
     return service.settings.default_model if is_chosen else loaded.settings.model or service.settings.default_model
 

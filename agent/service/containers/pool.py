@@ -1,4 +1,4 @@
-"""ContainerPool: an executor in a container for every task, within a limit, and nothing left behind."""
+"""ContainerPool: one executor container per task, up to a limit, removed after use."""
 
 import asyncio
 import contextlib
@@ -51,7 +51,7 @@ class PoolStats:
 
 
 class _Lease:
-    """A container that works for a session."""
+    """A container in use by a session."""
 
     def __init__(self, container: RunningContainer, workspace: Workspace, lock: WorkspaceLock) -> None:
         self.container = container
@@ -61,7 +61,7 @@ class _Lease:
 
 
 class ContainerPool:
-    """Use `open` for one, and `close` at the end."""
+    """Create a pool with `open`, and call `close` at the end."""
 
     def __init__(
         self, engine: Engine, store: WorkspaceStore, options: PoolOptions, folder: PoolFolder, supply: ContainerSupply
@@ -77,9 +77,9 @@ class ContainerPool:
     async def open(
         cls, engine: Engine, store: WorkspaceStore, options: PoolOptions, warn: Callable[[str], None]
     ) -> "ContainerPool":
-        """Connect to the engine, remove what killed managers left, and start warm containers.
+        """Connect to the engine, remove the containers of killed managers, and start warm containers.
 
-        `warn` gets what went wrong without failing a task. Raises SandboxError if there is no engine.
+        `warn` receives problems that do not fail a task. Raises SandboxError if there is no engine.
         """
         info = await engine.connect()
         user = container_user(is_rootless=info.is_rootless)
@@ -95,7 +95,7 @@ class ContainerPool:
         return pool
 
     async def close(self) -> None:
-        """Remove all containers but persistent ones, which the next manager finds again."""
+        """Remove all containers except persistent ones, which the next manager adopts."""
         for container_id, lease in [*self._leases.items()]:
             if lease.container.identity.mode == "ephemeral":
                 await self.remove(container_id)
@@ -111,16 +111,16 @@ class ContainerPool:
 
     @property
     def waiting(self) -> int:
-        """How many requests wait for a container."""
+        """Number of requests waiting for a container."""
         return self._supply.waiting
 
     @property
     def warm(self) -> tuple[str, ...]:
-        """The names of the containers that are ready for a task."""
+        """Names of the containers that are ready for a task."""
         return self._supply.warm
 
     def workspace(self, container_id: str) -> Workspace:
-        """Return the workspace of a container in use. Raises KeyError if it is not."""
+        """Return the workspace of a container in use. Raises KeyError if it is not in use."""
         return self._leases[container_id].workspace
 
     async def get_or_create_container(
@@ -134,8 +134,8 @@ class ContainerPool:
     ) -> tuple[str, str]:
         """Return the URL and the id of an executor for a task of a session; `release` must follow.
 
-        An ephemeral container is new; a persistent one is that of the session if it has one that is healthy. A
-        `container_id` is the one that the caller expects. Requests beyond the limit wait, first come, first served, at
+        An ephemeral container is new; a persistent one is reused by its session while it is healthy. `container_id` is
+        the container the caller expects. Requests beyond the limit wait in order of arrival, at
         most `wait_s`. Raises PoolError with the reason if there is no container, SessionBusy if the session is in use,
         InputError for wrong ids.
         """
@@ -156,7 +156,7 @@ class ContainerPool:
         return container.url, container.identity.container_id
 
     async def release(self, container_id: str, *, has_failed: bool = False) -> None:
-        """Say that a task has ended: an ephemeral container is removed, a persistent one if it is worn or faulty."""
+        """Report the end of a task: an ephemeral container is removed, a persistent one if it is old or unhealthy."""
         lease = self._leases.get(container_id)
         if lease is None:
             return
@@ -167,7 +167,7 @@ class ContainerPool:
             await self.remove(container_id)
 
     async def remove(self, container_id: str) -> None:
-        """Remove a container, whatever it does; one that does not exist is no error."""
+        """Remove a container even if it is in use; a missing one is no error."""
         if lease := self._end_lease(container_id):
             await self._supply.discard(lease.container)
             return
@@ -178,7 +178,7 @@ class ContainerPool:
                 self._supply.note_free()
 
     async def ended(self, container_id: str) -> str:
-        """Return, when a container ends before its task does, what has happened; its place is free then."""
+        """Wait until a container exits before its task ends, free its slot, and return the reason."""
         lease = self._leases.get(container_id)
         if lease is None:
             return GONE
@@ -203,11 +203,11 @@ class ContainerPool:
         )
 
     async def gc(self) -> list[str]:
-        """Remove the containers, except persistent ones, and the folders that killed managers left."""
+        """Remove the containers, except persistent ones, and the folders of killed managers."""
         return await self._supply.gc()
 
     async def _find(self, session_id: str, user_id: str, container_id: str | None) -> _Lease | None:
-        """Return the persistent container of a session if it is healthy; otherwise it is removed."""
+        """Return the persistent container of a session if it is healthy; remove it otherwise."""
         own = (user_id, session_id)
         for lease in [*self._leases.values()]:
             identity = lease.container.identity
@@ -247,9 +247,9 @@ class ContainerPool:
         return lease
 
     async def _watch(self, container_id: str, lease: _Lease) -> None:
-        """Free the place of a container that ends by itself."""
+        """Free the slot of a container that exits by itself."""
         await lease.container.ended()
-        # It must not cancel itself.
+        # This task must not cancel itself.
         lease.watching = None
         if self._end_lease(container_id):
             await self._supply.discard(lease.container)

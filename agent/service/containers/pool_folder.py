@@ -1,7 +1,7 @@
-"""The folder of a pool: who manages it, what each container gets, and workspaces that wait for a session.
+"""The folder of a pool: locks of its managers, folders of its containers, and workspaces of warm containers.
 
-Everything a killed manager leaves here is found again: a manager holds a lock while it lives, and a folder without its
-container is of no use to anybody.
+The leftovers of a killed manager can be found: a manager holds a lock while it runs, and a folder without a container
+is unused.
 """
 
 import fcntl
@@ -27,7 +27,7 @@ _PARTS = ("workspace", "data")
 
 
 class PoolFolder:
-    """Of one manager; its lock is released by `close`, or by the kernel."""
+    """The folder as one manager uses it; `close` or the kernel releases its lock."""
 
     def __init__(self, store: WorkspaceStore, owner: tuple[int, int] | None) -> None:
         self._store = store
@@ -48,7 +48,7 @@ class PoolFolder:
         return self._store.pool / "containers"
 
     def close(self) -> None:
-        """Release the lock: containers of this manager that still run are now nobody's."""
+        """Release the lock; containers of this manager that still run have no manager afterwards."""
         if self._lock is not None:
             (self._managers / self.manager).unlink(missing_ok=True)
             os.close(self._lock)
@@ -68,7 +68,7 @@ class PoolFolder:
         return False
 
     def try_lock_creation(self) -> bool:
-        """Keep other managers of this pool from creating containers; False if one of them does that now."""
+        """Keep other managers of this pool from creating containers; False if one of them holds the lock."""
         try:
             fcntl.flock(self._creation, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -80,7 +80,7 @@ class PoolFolder:
         fcntl.flock(self._creation, fcntl.LOCK_UN)
 
     def token(self, container_id: str) -> str:
-        """Return the token of a container, which every manager of this pool can find again."""
+        """Return the token of a container; every manager of this pool derives the same one."""
         return hmac.new(self._secret.encode(), container_id.encode(), hashlib.sha256).hexdigest()
 
     def folders(self, container_id: str, workspace: Workspace | None) -> ContainerFolders:
@@ -96,7 +96,7 @@ class PoolFolder:
         return ContainerFolders(run=run, **parts)
 
     def write_secrets(self, container_id: str, variables: Mapping[str, str]) -> None:
-        """Write what the container reads at its start, with its token; `remove_secrets` follows."""
+        """Write the secrets and the token that the container reads at its start; call `remove_secrets` afterwards."""
         given = {**variables, TOKEN_VARIABLE: self.token(container_id)}
         for name, value in given.items():
             if not value.isprintable() or "'" in value:
@@ -106,17 +106,17 @@ class PoolFolder:
         self._give(path)
 
     def remove_secrets(self, container_id: str) -> None:
-        """Delete what the container has read."""
+        """Delete the secrets after the container has read them."""
         (self.run(container_id) / ENV_FILE).unlink(missing_ok=True)
 
     def run(self, container_id: str) -> Path:
-        """Return the folder of the start and the callbacks of a container."""
+        """Return the folder with the start-up files and the callback socket of a container."""
         return self._containers / container_id / "run"
 
     def claim(self, container_id: str, workspace: Workspace) -> None:
-        """Make the empty workspace of a waiting container that of a session, with all files that the session has.
+        """Assign the empty workspace of a warm container to a session, with all files of the session.
 
-        The folder itself is renamed, so the container has it at once. Killed in between, `remove` completes the work.
+        The folder itself is renamed, so the container sees it at once. After a crash in between, `remove` completes it.
         """
         own = self._containers / container_id
         claim = {"user_id": workspace.user_id, "session_id": workspace.session_id}
@@ -127,11 +127,11 @@ class PoolFolder:
         self._complete_claim(own)
 
     def ids(self) -> list[str]:
-        """Return the containers that have a folder here, running or not."""
+        """Return the ids of the containers that have a folder here, running or not."""
         return sorted(path.name for path in self._containers.iterdir() if not path.is_symlink())
 
     def remove(self, container_id: str) -> None:
-        """Delete the folder of a container that is gone; files of a session in it return to the session."""
+        """Delete the folder of a removed container; files of a session in it are moved back to the session."""
         own = self._containers / container_id
         if own.is_dir():
             self._complete_claim(own)

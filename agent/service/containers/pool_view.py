@@ -1,4 +1,4 @@
-"""The containers of the pool as a process sees them that does not run tasks: whoever started them."""
+"""The containers of the pool as seen by processes that do not run tasks."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -28,7 +28,7 @@ class PoolView:
             return []
 
     async def remove(self, container_id: str) -> None:
-        """Remove a container, with what runs in it. Raises InputError if there is none."""
+        """Remove a container and its processes. Raises InputError if there is none."""
         async with self._engine() as engine:
             found = await self._list(engine) if engine else []
             names = [name_of(one) for one in found if container_id in (label_of(one, ID_LABEL), name_of(one))]
@@ -44,7 +44,7 @@ class PoolView:
 
     @asynccontextmanager
     async def _engine(self) -> AsyncIterator[Engine | None]:
-        """Yield the engine, or None if this user has never had a container, so that nobody needs one installed."""
+        """Yield the engine, or None if this user has never had a container, so that no engine needs to be installed."""
         if not self._store.pool.exists():
             yield None
             return

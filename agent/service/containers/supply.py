@@ -1,4 +1,4 @@
-"""Creates the containers of a pool within its limit, first come, first served, and keeps some ready."""
+"""Creates the containers of a pool within its limit, in order of requests, and keeps warm ones ready."""
 
 import asyncio
 import contextlib
@@ -26,14 +26,14 @@ from agent.vocabulary.errors import AgentError
 
 FULL = "all {count} containers of the pool are in use, and none became free within {seconds:g} s"
 FULL_HINT = "wait for a task to end, remove persistent containers, or raise max_executor_containers"
-# How often a place is looked for that another manager of the pool has left.
+# Polling interval for slots freed by other managers of the pool.
 _RECHECK_S = 1.0
 _LOCK_POLL_S = 0.02
 _PORT_TRIES = 3
 
 
 class ContainerSupply:
-    """The containers of one manager; `warn` gets what went wrong without failing a task."""
+    """The containers of one manager; `warn` receives problems that do not fail a task."""
 
     def __init__(
         self,
@@ -62,11 +62,11 @@ class ContainerSupply:
 
     @property
     def warm(self) -> tuple[str, ...]:
-        """The names of the containers that are ready for a task."""
+        """Names of the containers that are ready for a task."""
         return tuple(container.name for container in self._warm)
 
     async def close(self) -> None:
-        """End the containers that wait for a task."""
+        """Remove the warm containers."""
         self._upkeep.cancel()
         await asyncio.wait({self._upkeep})
         while self._warm:
@@ -95,7 +95,7 @@ class ContainerSupply:
         raise AssertionError
 
     async def adopt(self, identity: Identity) -> RunningContainer | None:
-        """Take over a container of a manager that has ended; None if it does not accept tasks, and it is removed."""
+        """Take over a container of a manager that has exited; remove it and return None if it does not accept tasks."""
         container = RunningContainer(self._engine, identity, self._options)
         if await container.adopt():
             await self._open_socket(identity.container_id)
@@ -104,7 +104,7 @@ class ContainerSupply:
         return None
 
     async def discard(self, container: RunningContainer) -> None:
-        """Remove a container and what belongs to it; what the engine cannot do now is left for `gc`."""
+        """Remove a container and its folders; `gc` retries what the engine cannot remove now."""
         try:
             await container.remove()
         except EngineFault as fault:
@@ -115,13 +115,13 @@ class ContainerSupply:
             self.note_free()
 
     async def forget(self, container_id: str) -> None:
-        """Delete the folder of a container that is gone."""
+        """Delete the folder of a removed container."""
         if socket := self._sockets.pop(container_id, None):
             await socket.close()
         await asyncio.to_thread(self._folder.remove, container_id)
 
     def note_free(self) -> None:
-        """Let the next request look for a place."""
+        """Wake the next waiting request."""
         self._freed.set()
         self._wake.set()
 
@@ -130,13 +130,13 @@ class ContainerSupply:
         return await self._engine.list_containers({OWNER_LABEL: OWNER, POOL_LABEL: self._pool})
 
     async def gc(self) -> list[str]:
-        """Remove what killed managers left: containers, except persistent ones, and folders. Return their names."""
+        """Remove the containers, except persistent ones, and the folders of killed managers. Return their names."""
         async with self._exclusively():
             found = await self.list_containers()
             stale = [one for one in found if self.is_stale(one)]
             for one in stale:
                 await remove_container(self._engine, name_of(one))
-            # Nobody is creating a container now, so every folder has one, or is of no use.
+            # The creation lock is held: a folder without a container is a leftover.
             kept = {label_of(one, ID_LABEL) for one in found if one not in stale}
             for container_id in set(self._folder.ids()) - kept:
                 await self.forget(container_id)
@@ -145,16 +145,16 @@ class ContainerSupply:
         return [name_of(one) for one in stale]
 
     def is_stale(self, found: Mapping[str, object]) -> bool:
-        """Return whether nobody will ever use or remove a container."""
+        """Return whether a container has no manager and is not persistent."""
         is_running = found.get("State") == "running"
         is_ours_to_keep = label_of(found, MODE_LABEL) == "persistent" and is_running
         return not is_ours_to_keep and not self._folder.is_alive(label_of(found, MANAGER_LABEL))
 
     async def _wait_for_place(self, workspace: Workspace, mode: ContainerMode) -> RunningContainer:
-        """Return a warm container, or one that must be started."""
+        """Return a warm container, or a new one that must be started."""
         self.waiting += 1
         try:
-            # A lock serves in the order of arrival, so only the first in the line looks for a place.
+            # The lock is fair, so only the first waiting request looks for a slot.
             async with self._turn:
                 while True:
                     self._freed.clear()
@@ -167,7 +167,7 @@ class ContainerSupply:
             self.waiting -= 1
 
     async def _create(self, mode: ContainerMode, workspace: Workspace | None) -> RunningContainer | None:
-        """Create a container if there is a place for one."""
+        """Create a container if there is a free slot."""
         identity = Identity(
             number=secrets.token_hex(6),
             pool=self._pool,
@@ -196,7 +196,7 @@ class ContainerSupply:
         return RunningContainer(self._engine, identity, self._options)
 
     async def _make_room(self, workspace: Workspace | None) -> bool:
-        """Give up a container that only waits, for a task that cannot use it."""
+        """Remove a warm container that the task cannot use."""
         if workspace is None or not self._warm:
             return False
         await self.discard(self._warm.pop())
@@ -237,7 +237,7 @@ class ContainerSupply:
         return None
 
     async def _keep_up(self) -> None:
-        """Replace warm containers that were taken or are not healthy any more."""
+        """Replace warm containers that were taken or became unhealthy."""
         while True:
             self._wake.clear()
             for container in [*self._warm]:
@@ -261,9 +261,9 @@ class ContainerSupply:
 
     @contextlib.asynccontextmanager
     async def _exclusively(self) -> AsyncIterator[None]:
-        """Keep all managers of the pool from creating containers, so that they can be counted."""
+        """Hold the creation lock of the pool, so that its containers can be counted."""
         async with self._creating:
-            while not self._folder.try_lock_creation():  # noqa: ASYNC110 (of another process)
+            while not self._folder.try_lock_creation():  # noqa: ASYNC110 (the lock of another process)
                 await asyncio.sleep(_LOCK_POLL_S)
             try:
                 yield
@@ -272,7 +272,7 @@ class ContainerSupply:
 
 
 async def _wait(event: asyncio.Event, limit_s: float) -> None:
-    # Not wait_for, which may ignore that its caller is cancelled (before Python 3.12).
+    # Not wait_for, which can swallow a cancellation before Python 3.12.
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(limit_s):
             await event.wait()

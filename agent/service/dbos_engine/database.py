@@ -15,27 +15,31 @@ from agent.vocabulary.errors import AgentError, ConfigError
 from tooling.contract.fast_dataclass import dataclass
 
 APPLICATION = "windlass"
-# Running tasks are continued only by workers of the same version: raise it when the order of steps in
+# Only workers of the same version resume running tasks: raise it when the order of steps in
 # `task_workflow.py` changes, and only then.
 APPLICATION_VERSION = "1"
 SCHEMA = "dbos"
 SERIALIZER = DBOSPortableJSONSerializer()
 _SQLITE_FILE = "tasks.sqlite"
 _BUSY_MS = 30_000
+# Key of an engine option.
+_READS = "windlass_reads"
 _POOL_SIZE = 8
+# A database without an encoding (SQL_ASCII) returns bytes.
+_ENCODING = {"client_encoding": "utf8"}
 _URL_HINT = "database_url is postgresql://user:password@host:port/name; unset it to use a file in the data folder"
 _SCHEMES = ("postgresql://", "postgres://", "postgresql+psycopg://")
 
 
 class DatabaseUnreachable(AgentError):
-    """The database of the queue cannot be used now; trying later may succeed."""
+    """The database of the queue is unavailable; a retry may succeed."""
 
     exit_code = 75
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueDatabase:
-    """Where the queue is: `folder` is in the data folder, `url` is empty for an SQLite file in it."""
+    """Location of the queue: `folder` is in the data folder; an empty `url` means an SQLite file in it."""
 
     folder: Path
     url: str
@@ -43,19 +47,33 @@ class QueueDatabase:
 
     @property
     def is_sqlite(self) -> bool:
-        """Whether the queue is a file, which only processes of one machine can share."""
+        """Whether the queue is a file, shared only by processes of one machine."""
         return not self.url
 
     @property
     def address(self) -> str:
-        """The URL as DBOS takes it."""
-        return self.url or f"sqlite:///{self.folder / _SQLITE_FILE}"
+        """The URL in the form that DBOS expects."""
+        if self.is_sqlite:
+            return f"sqlite:///{self.folder / _SQLITE_FILE}"
+        return sa.make_url(self.url).update_query_dict(_ENCODING).render_as_string(hide_password=False)
+
+    @property
+    def reading(self) -> sa.Engine:
+        """The same connections for read-only transactions, which do not wait for writers."""
+        return self.engine.execution_options(**{_READS: True})
 
     def client(self) -> DBOSClient:
-        """Return what submits and reads tasks; it raises errors instead of waiting for the database."""
+        """Return a client that submits and changes tasks; it raises errors instead of waiting for the database."""
+        return self._client(self.engine)
+
+    def reader(self) -> DBOSClient:
+        """Return a client that only reads tasks."""
+        return self._client(self.reading)
+
+    def _client(self, engine: sa.Engine) -> DBOSClient:
         with database_errors(self):
             return DBOSClient(
-                system_database_engine=self.engine,
+                system_database_engine=engine,
                 dbos_system_schema=None if self.is_sqlite else SCHEMA,
                 serializer=SERIALIZER,
                 application_name=APPLICATION,
@@ -65,7 +83,7 @@ class QueueDatabase:
 
 
 def open_database(data: Path, url: str = "") -> QueueDatabase:
-    """Open the queue of a data folder, creating its tables the first time. Raises AgentError."""
+    """Open the queue of a data folder; create its tables on first use. Raises AgentError."""
     quiet_logs()
     if url and not url.startswith(_SCHEMES):
         raise ConfigError("database_url is not the URL of a PostgreSQL database", _URL_HINT)
@@ -92,7 +110,7 @@ def one_at_a_time(database: QueueDatabase) -> Iterator[None]:
 
 @contextlib.contextmanager
 def database_errors(database: QueueDatabase) -> Iterator[None]:
-    """Turn what the database reports into an error for users, without the password of its URL."""
+    """Turn database errors into an error for users, without the password of the URL."""
     try:
         yield
     except DBAPIError as error:
@@ -121,7 +139,7 @@ def _has_tables(database: QueueDatabase) -> bool:
     except sa.exc.OperationalError:
         if database.is_sqlite:
             return False
-        # The server is not there, or has no database of this name: creating the tables says which.
+        # The server is unreachable or lacks this database: creating the tables reports which.
         return False
     except sa.exc.ProgrammingError:
         return False
@@ -130,7 +148,8 @@ def _has_tables(database: QueueDatabase) -> bool:
 def _sqlite_engine(path: Path) -> sa.Engine:
     """Return an engine for an SQLite file that several processes write to.
 
-    Without BEGIN IMMEDIATE two workers read the same state, and both act on it.
+    Without BEGIN IMMEDIATE two workers read the same state and both act on it. Readers must not wait for that
+    lock: SQLite retries only after up to 0.1 s.
     """
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     engine = sa.create_engine(f"sqlite:///{path}", pool_size=_POOL_SIZE, max_overflow=_POOL_SIZE)
@@ -144,7 +163,7 @@ def _sqlite_engine(path: Path) -> sa.Engine:
 
     @sa.event.listens_for(engine, "begin")
     def begin(connection: sa.Connection) -> None:
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
+        connection.exec_driver_sql("BEGIN" if connection.get_execution_options().get(_READS) else "BEGIN IMMEDIATE")
 
     return engine
 
@@ -159,5 +178,5 @@ def _postgres_engine(url: str) -> sa.Engine:
         pool_size=_POOL_SIZE,
         max_overflow=_POOL_SIZE,
         pool_pre_ping=True,
-        connect_args={"application_name": APPLICATION, "connect_timeout": 10},
+        connect_args={"application_name": APPLICATION, "connect_timeout": 10, **_ENCODING},
     )

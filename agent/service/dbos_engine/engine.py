@@ -1,4 +1,4 @@
-"""The queue on DBOS in one piece: tasks, schedules and questions of a database."""
+"""Facade of the queue on DBOS: tasks, schedules and questions of a database."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ DEFAULT_LEASE_S = 30.0
 
 
 class DbosEngine:
-    """Everything about the queue of a data folder or a PostgreSQL database."""
+    """The queue of a data folder or a PostgreSQL database."""
 
     def __init__(
         self,
@@ -31,8 +31,9 @@ class DbosEngine:
         self._database: QueueDatabase = open_database(data, url)
         self._client = self._database.client()
         self._liveness = open_liveness(self._database, lease_s)
-        self.tasks = DbosTasks(self._database, self._client, self._liveness, now)
-        self.schedules = DbosSchedules(self.tasks, self._client, now)
+        reader = self._database.reader()
+        self.tasks = DbosTasks(self._database, self._client, reader, self._liveness, now)
+        self.schedules = DbosSchedules(self.tasks, self._client, reader, now)
         self.questions = DbosQuestions(self.tasks, now)
 
     def worker(
@@ -55,12 +56,12 @@ class DbosEngine:
         alive = self.tasks.alive()
         by_state = dict.fromkeys(TaskState, 0)
         for state in (TaskState.QUEUED, TaskState.COMPLETED, TaskState.FAILED, TaskState.CANCELED):
-            by_state[state] = sum(counts.get(name, 0) for name in STATUSES[state])
+            by_state[state] = sum(counts.get(name, 0) for name in STATUSES[state] if name != "PENDING")
         for row in self.tasks.rows("PENDING", with_input=True):
             by_state[task_of(row, alive).state] += 1
         return QueueStats(
             tasks=by_state,
             open_questions=len(self.questions.open_now()),
-            schedules=len(self._client.list_schedules()),
+            schedules=self.schedules.count(),
             workers=tuple(self._liveness.workers()),
         )

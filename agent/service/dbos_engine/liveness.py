@@ -1,7 +1,7 @@
-"""Which workers are alive: a locked file for each on one machine, a row with a lease in PostgreSQL.
+"""Liveness of workers: a locked file for each on one machine, a row with a lease in PostgreSQL.
 
-The kernel drops the lock of a killed worker at once. A lease ends by the clock of the database, so that the clocks of
-the machines do not matter.
+The kernel drops the lock of a killed worker at once. A lease expires by the clock of the database, so that the clocks
+of the machines do not matter.
 """
 
 import fcntl
@@ -21,7 +21,7 @@ from tooling.contract.json_codec import JsonObject, decode, encode
 
 _SUFFIX = ".json"
 _TABLE = "windlass.workers"
-# Any number, the same in all processes: they create the table one after another.
+# An arbitrary number, the same in all processes: serializes the creation of the table.
 _CREATE_LOCK = 7283_1907
 _CREATE = f"""
 CREATE SCHEMA IF NOT EXISTS windlass;
@@ -30,23 +30,26 @@ CREATE TABLE IF NOT EXISTS {_TABLE} (worker_id text PRIMARY KEY, facts text NOT 
 
 
 class Liveness(Protocol):
-    """Says which workers are alive."""
+    """Registry of live workers."""
 
     def register(self, worker: Worker) -> None:
-        """Begin to be seen as alive; before the first task is taken."""
+        """Register a worker as alive; call before it takes the first task."""
 
     def renew(self, worker_id: str) -> bool:
-        """Stay alive for another lease; False if the lease had ended and others have taken over."""
+        """Extend the lease, also one that has expired; False if another worker has removed this one."""
 
     def remove(self, worker_id: str) -> None:
-        """Forget a worker that has ended, or whose work was taken over."""
+        """Remove a worker that has exited."""
+
+    def remove_dead(self, worker_id: str) -> bool:
+        """Remove a dead worker to take over its tasks; False if it is alive, or another worker has removed it."""
 
     def workers(self) -> Sequence[Worker]:
-        """Return the workers that are known, alive or not."""
+        """Return all known workers, alive or not."""
 
 
 def open_liveness(database: QueueDatabase, lease_s: float) -> Liveness:
-    """Return the kind of liveness that fits the database."""
+    """Return the implementation for the database."""
     return FileLiveness(database.folder / "workers") if database.is_sqlite else LeaseLiveness(database.engine, lease_s)
 
 
@@ -60,7 +63,7 @@ class FileLiveness:
     def register(self, worker: Worker) -> None:
         self._folder.mkdir(mode=0o700, exist_ok=True)
         path = self._path(worker.worker_id)
-        # Locked under another name first: nobody may see it unlocked.
+        # Locked under another name first, so that it is never visible unlocked.
         hidden = path.with_suffix(".new")
         fd = os.open(hidden, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(fd, fcntl.LOCK_EX)
@@ -75,6 +78,14 @@ class FileLiveness:
         self._path(worker_id).unlink(missing_ok=True)
         if (fd := self._locks.pop(worker_id, None)) is not None:
             os.close(fd)
+
+    def remove_dead(self, worker_id: str) -> bool:
+        path = self._path(worker_id)
+        worker = self._read(path)
+        if worker is None or worker.is_alive:
+            return False
+        path.unlink(missing_ok=True)
+        return True
 
     def workers(self) -> Sequence[Worker]:
         paths = sorted(self._folder.glob(f"*{_SUFFIX}")) if self._folder.is_dir() else []
@@ -109,11 +120,16 @@ class LeaseLiveness:
         self._execute(f"INSERT INTO {_TABLE} VALUES (:id, :facts, {self._lease})", row)
 
     def renew(self, worker_id: str) -> bool:
-        renewed = f"UPDATE {_TABLE} SET lease_until = {self._lease} WHERE worker_id = :id AND lease_until > now()"
+        # An expired lease too: the database may have been away, and whoever takes over removes the row first.
+        renewed = f"UPDATE {_TABLE} SET lease_until = {self._lease} WHERE worker_id = :id"
         return self._execute(renewed, {"id": worker_id}) == 1
 
     def remove(self, worker_id: str) -> None:
         self._execute(f"DELETE FROM {_TABLE} WHERE worker_id = :id", {"id": worker_id})
+
+    def remove_dead(self, worker_id: str) -> bool:
+        removed = f"DELETE FROM {_TABLE} WHERE worker_id = :id AND lease_until <= now()"
+        return self._execute(removed, {"id": worker_id}) == 1
 
     def workers(self) -> Sequence[Worker]:
         self._create_table()
@@ -134,7 +150,7 @@ class LeaseLiveness:
 
 
 def new_worker(worker_id: str, host: str, concurrency: int, modes: Sequence[str]) -> Worker:
-    """Return the facts about this process as a worker."""
+    """Return this process as a Worker."""
     facts: JsonObject = {
         "worker_id": worker_id,
         "host": host,

@@ -1,7 +1,7 @@
-"""The two places where DBOS is used beyond its public interface; `test_private_api.py` fails when they change.
+"""The two uses of DBOS beyond its public interface; `test_private_api.py` fails when they change.
 
-Taking over the work of a dead worker is part of its paid conductor otherwise. A limit for one worker over several
-queues, and queues that are closed for a while, do not exist: the settings of a queue are the same for all workers.
+Recovery of a dead worker's tasks is otherwise part of the paid conductor. DBOS has no limit for one worker over
+several queues and cannot close a queue for a while: the settings of a queue are the same for all workers.
 """
 
 import copy
@@ -16,21 +16,21 @@ _NO_ROOM = "worker_concurrency"
 
 
 def take_over(worker_ids: Sequence[str]) -> int:
-    """Put the tasks of dead workers back into their queues; return how many.
+    """Put the tasks of dead workers back into their queues; return their number.
 
-    A task that another worker has claimed meanwhile stays with it, however often this is called.
+    A task that another worker has claimed meanwhile stays with it; repeated calls are safe.
     """
     return len(DBOS._recover_pending_workflows(list(worker_ids)))
 
 
 def limit_claims(dbos: DBOS, room: ClaimLimit, on_claim: Callable[[str, Sequence[str]], None]) -> None:
-    """Ask `room` before every claim how many tasks of a queue may be taken: None for no limit, 0 for none at all.
+    """Call `room` before every claim for the number of tasks that may be claimed: None for no limit, 0 for none.
 
-    The number is used in the same call, unlike the settings of a queue, which are read before the polling interval.
+    The number applies to the same claim, unlike the settings of a queue, which are read before the polling interval.
     """
     system_database = dbos._sys_db
     claim = system_database.start_queued_workflows
-    # DBOS has a thread per queue, and all of them share the room.
+    # DBOS has one thread per queue, and all of them share the limit.
     lock = threading.Lock()
 
     def limited(queue, executor_id, app_version, partition, running=0, *rest, **options):  # type: ignore[no-untyped-def]

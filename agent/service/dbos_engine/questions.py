@@ -5,8 +5,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from agent.service.dbos_engine.queue import DbosTasks
-from agent.service.dbos_engine.records import as_json, question_key, questions_of
-from agent.service.task import PendingQuestion
+from agent.service.dbos_engine.records import WAITING, answer_facts, closed_facts, question_facts, questions_of
+from agent.service.task import NotOpen, PendingQuestion
 from agent.vocabulary.errors import InputError
 
 _HINT = "`agent questions list` shows what can be answered"
@@ -32,15 +32,15 @@ class DbosQuestions:
         await self._tasks.call(self._close, task_id, question_id)
 
     def open_now(self) -> Sequence[PendingQuestion]:
-        """Return what can be answered, in this thread."""
+        """Return the open questions; blocks this thread."""
         return self._list("", True)
 
     def _store(self, task_id: str, question: PendingQuestion) -> None:
-        self._tasks.note(task_id, {question_key(question.question_id): as_json(question)})
+        self._tasks.note(task_id, question_facts(question))
 
     def _list(self, task_id: str, is_open: bool) -> Sequence[PendingQuestion]:  # noqa: FBT001 (called through a thread)
-        rows = [self._tasks.find(task_id)] if task_id else self._tasks.rows("PENDING")
-        running = (row for row in rows if row.status == "PENDING" or not is_open)
+        rows = [self._tasks.find(task_id)] if task_id else self._tasks.asking()
+        running = (row for row in rows if row.status in WAITING or not is_open)
         found = [self._at_this_time(question) for row in running for question in questions_of(row)]
         kept = [question for question in found if not is_open or question.state == "open"]
         return sorted(kept, key=lambda question: question.asked_at)
@@ -51,14 +51,24 @@ class DbosQuestions:
 
     def _answer(self, question: PendingQuestion) -> PendingQuestion:
         stored = self._find(question.task_id, question.question_id)
-        if stored.state != "open":
-            raise InputError(f"{question.question_id} is {stored.state} already", _HINT)
-        answered = replace(question, state="answered", answered_at=self._now())
-        self._store(question.task_id, answered)
-        return answered
+        if stored.state == "open":
+            answered = replace(question, state="answered", answered_at=self._now())
+            self._tasks.note(question.task_id, answer_facts(answered))
+            # Closed meanwhile, possibly before the answer was visible.
+            stored = self._find(question.task_id, question.question_id)
+            if stored.state == "answered":
+                return answered
+        if stored.state == "expired" and (again := self._asked_again(stored)):
+            return self._answer(question.answer_to(again))
+        raise NotOpen(f"{question.question_id} is {stored.state} already", _HINT)
+
+    def _asked_again(self, question: PendingQuestion) -> PendingQuestion | None:
+        """Return the same question asked by a resumed run."""
+        same = (found for found in self._list(question.task_id, True) if found.asks_the_same(question))
+        return next(same, None)
 
     def _close(self, task_id: str, question_id: str) -> None:
-        self._store(task_id, replace(self._find(task_id, question_id), state="expired"))
+        self._tasks.note(task_id, closed_facts(self._find(task_id, question_id)))
 
     def _find(self, task_id: str, question_id: str) -> PendingQuestion:
         for question in self._list(task_id, False):

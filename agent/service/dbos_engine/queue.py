@@ -1,4 +1,4 @@
-"""Tasks in DBOS, as any process may create, read and change them."""
+"""Tasks in DBOS: creating, reading and changing them from any process."""
 
 import asyncio
 import os
@@ -16,9 +16,13 @@ from agent.service.dbos_engine.liveness import Liveness
 from agent.service.dbos_engine.records import (
     BUSY,
     CREATED,
+    CURRENT,
     END,
     ERROR,
     OUTCOME,
+    PROGRESS,
+    QUESTION,
+    RETRY_AT,
     SCHEDULE_SEPARATOR,
     STATUSES,
     TASK_WORKFLOW,
@@ -28,7 +32,14 @@ from agent.service.dbos_engine.records import (
     request_of,
     task_of,
 )
-from agent.service.task import Task, TaskQuery, TaskRequest, TaskState, check_transition
+from agent.service.task import (
+    Task,
+    TaskProgress,
+    TaskQuery,
+    TaskRequest,
+    TaskState,
+    check_transition,
+)
 from agent.vocabulary.errors import InputError
 from tooling.contract.json_codec import encode
 
@@ -45,20 +56,23 @@ def new_task_id() -> str:
 
 
 class DbosTasks:
-    """Creates, reads and changes tasks. `now` is the clock that start times are compared with."""
+    """Creates, reads and changes tasks. `now` is the clock for start times."""
 
     def __init__(
         self,
         database: QueueDatabase,
         client: DBOSClient,
+        reader: DBOSClient,
         liveness: Liveness,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._database = database
         self._client = client
+        self._reader = reader
         self._liveness = liveness
         self._now = now
-        # Whether to wait for a database that is away, as a worker does: the runs of its tasks seldom need it.
+        self._table = "workflow_status" if database.is_sqlite else f"{SCHEMA}.workflow_status"
+        # Whether to wait for an unreachable database, as a worker does: the runs of its tasks seldom need it.
         self.is_patient = False
 
     async def submit(self, request: TaskRequest, task_id: str = "") -> Task:
@@ -76,8 +90,11 @@ class DbosTasks:
     async def retry(self, task_id: str) -> Task:
         return await self.call(self._retry, task_id)
 
+    async def report(self, session_id: str, progress: TaskProgress) -> None:
+        await self.call(self._report, session_id, progress)
+
     async def call(self, function: Callable[..., T], *args: object) -> T:
-        """Call a function that uses the database, in a thread; with `is_patient` until the database is there."""
+        """Call a function that uses the database in a thread; with `is_patient` wait for the database."""
 
         def checked() -> T:
             with database_errors(self._database):
@@ -93,9 +110,9 @@ class DbosTasks:
 
     def find(self, task_id: str) -> WorkflowStatus:
         """Return the row of a task by its id or a unique beginning of it."""
-        found = self._client.list_workflows(workflow_ids=[task_id], name=TASK_WORKFLOW) if task_id else []
+        found = self._reader.list_workflows(workflow_ids=[task_id], name=TASK_WORKFLOW) if task_id else []
         if not found and task_id:
-            found = self._client.list_workflows(workflow_id_prefix=task_id, name=TASK_WORKFLOW, limit=2)
+            found = self._reader.list_workflows(workflow_id_prefix=task_id, name=TASK_WORKFLOW, limit=2)
         if not found:
             raise InputError(f"there is no task {task_id!r}", _LIST_HINT)
         if len(found) > 1:
@@ -104,15 +121,25 @@ class DbosTasks:
 
     def rows(self, status: str, *, with_input: bool = False) -> Sequence[WorkflowStatus]:
         """Return the rows of all tasks with a status of the engine."""
-        return self._client.list_workflows(name=TASK_WORKFLOW, status=status, load_input=with_input, load_output=False)
+        return self._reader.list_workflows(name=TASK_WORKFLOW, status=status, load_input=with_input, load_output=False)
+
+    def asking(self) -> Sequence[WorkflowStatus]:
+        """Return the rows of tasks that have asked something: running ones, and those that wait for another worker."""
+        query = sa.text(
+            f"SELECT workflow_uuid FROM {self._table} WHERE name = :name AND status IN ('PENDING', 'ENQUEUED') "
+            "AND CAST(attributes AS text) LIKE :asked"
+        )
+        with self._database.reading.begin() as connection:
+            found = connection.execute(query, {"name": TASK_WORKFLOW, "asked": f'%"{QUESTION}%'}).scalars().all()
+        return self.rows_of(found) if found else ()
 
     def rows_of(self, task_ids: Sequence[str]) -> Sequence[WorkflowStatus]:
-        """Return the rows of some tasks, without what was asked for."""
-        return self._client.list_workflows(workflow_ids=[*task_ids], load_input=False, load_output=False)
+        """Return the rows of some tasks, without their requests."""
+        return self._reader.list_workflows(workflow_ids=[*task_ids], load_input=False, load_output=False)
 
     def ended_before(self, name: str, time: str, limit: int) -> Sequence[WorkflowStatus]:
         """Return rows of a workflow that ended before a time, at most `limit`."""
-        return self._client.list_workflows(
+        return self._reader.list_workflows(
             name=name, completed_before=time, limit=limit, load_input=False, load_output=False
         )
 
@@ -125,14 +152,13 @@ class DbosTasks:
         return frozenset(worker.worker_id for worker in self._liveness.workers() if worker.is_alive)
 
     def count(self) -> dict[str, int]:
-        """Return how many tasks there are by the status of the engine."""
-        table = "workflow_status" if self._database.is_sqlite else f"{SCHEMA}.workflow_status"
-        query = sa.text(f"SELECT status, count(*) FROM {table} WHERE name = :name GROUP BY status")
-        with self._database.engine.begin() as connection:
+        """Return the number of tasks by the status of the engine."""
+        query = sa.text(f"SELECT status, count(*) FROM {self._table} WHERE name = :name GROUP BY status")
+        with self._database.reading.begin() as connection:
             return {str(row[0]): int(row[1]) for row in connection.execute(query, {"name": TASK_WORKFLOW})}
 
     def submit_now(self, request: TaskRequest, task_id: str) -> Task:
-        """Store a task, in this thread."""
+        """Store a task; blocks this thread."""
         now = self._now()
         options: EnqueueOptions = {
             "workflow_name": TASK_WORKFLOW,
@@ -149,7 +175,7 @@ class DbosTasks:
         return task_of(self.find(task_id), ())
 
     def _wake_workers(self) -> None:
-        """Tell workers on this machine that there is something new, so that they need not wait for their next poll."""
+        """Notify workers on this machine of a new task, so that they need not wait for their next poll."""
         path = wake_file(self._database)
         path.touch(mode=0o600)
         os.utime(path)
@@ -161,7 +187,7 @@ class DbosTasks:
         skip, offset = query.offset, 0
         is_exact = not (query.session_id or query.modes or query.states - _EXACT)
         while len(found) < query.limit:
-            rows = self._client.list_workflows(
+            rows = self._reader.list_workflows(
                 name=TASK_WORKFLOW,
                 status=names,
                 user=query.user_id or None,
@@ -188,25 +214,34 @@ class DbosTasks:
             return before
         after = TaskState.CANCELED if before.state is TaskState.QUEUED else TaskState.CANCELING
         check_transition(before.task_id, before.state, after)
+        # What an earlier attempt has noted is not the end of the task.
+        self.note(row.workflow_id, {END: None, RETRY_AT: None})
         self._client.cancel_workflow(row.workflow_id)
         return task_of(self.find(row.workflow_id), self.alive())
+
+    def _report(self, session_id: str, progress: TaskProgress) -> None:
+        for row in self.rows("PENDING", with_input=True):
+            if request_of(row).session_id == session_id:
+                noted = {PROGRESS: progress.progress, CURRENT: progress.current_step, ERROR: progress.error or None}
+                self.note(row.workflow_id, noted)
 
     def _retry(self, task_id: str) -> Task:
         row = self.find(task_id)
         before = task_of(row, self.alive())
         check_transition(before.task_id, before.state, TaskState.QUEUED)
-        self.note(row.workflow_id, {BUSY: False, OUTCOME: None, ERROR: None, END: None})
+        noted = dict.fromkeys((OUTCOME, ERROR, END, RETRY_AT, PROGRESS, CURRENT))
+        self.note(row.workflow_id, {BUSY: False, **noted})
         self._client.rewind_workflow(row.workflow_id, queue_name=queue_of(request_of(row).mode))
         self._wake_workers()
         return task_of(self.find(row.workflow_id), ())
 
 
 # States that are told apart by the status of the engine alone.
-_EXACT = frozenset({TaskState.QUEUED, TaskState.COMPLETED, TaskState.FAILED})
+_EXACT = frozenset({TaskState.COMPLETED, TaskState.FAILED})
 
 
 def wake_file(database: QueueDatabase) -> Path:
-    """Return the file whose time changes whenever a task is created on this machine."""
+    """Return the file whose mtime changes whenever a task is created on this machine."""
     return database.folder / "wake"
 
 

@@ -1,4 +1,4 @@
-"""What DBOS logs: its warnings and errors as lines of the log file, without stack traces of what is expected."""
+"""Routes the logging of DBOS to the log file: warnings and errors, without stack traces of expected errors."""
 
 import logging
 import traceback
@@ -6,11 +6,13 @@ from datetime import UTC, datetime
 
 from dbos import error as dbos_error
 
+from agent.service.dbos_engine.task_workflow import TaskFailed
 from agent.telemetry.log_file import LogFile
 
 _LOGGER = "dbos"
-# A canceled task and a lost claim raise these by design.
+# A canceled or failed task and a lost claim raise these by design; the worker has told what failed.
 _EXPECTED = (
+    TaskFailed,
     dbos_error.DBOSWorkflowCancelledError,
     dbos_error.DBOSAwaitedWorkflowCancelledError,
     dbos_error.DBOSWorkflowConflictIDError,
@@ -19,7 +21,7 @@ _TRACEBACK_CHARS = 4000
 
 
 def quiet_logs(log: LogFile | None = None) -> None:
-    """Send what DBOS logs to a file, or nowhere; never to the terminal, where it would mix with our output."""
+    """Send the log of DBOS to a file or discard it; on the terminal it would mix with our output."""
     logger = logging.getLogger(_LOGGER)
     logger.propagate = False
     logger.handlers[:] = [QueueLogHandler(log) if log else logging.NullHandler()]

@@ -1,15 +1,15 @@
-"""A task as DBOS stores it: the request is the input, everything that becomes known later is an attribute.
+"""A task as DBOS stores it: the request is the input, later facts are attributes.
 
 Attributes are merged key by key in one statement, so that a worker and a user can write at the same time.
 """
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from dbos import WorkflowStatus
 
 from agent.service.task import (
-    ACTIVE,
     ENDED,
     LOCAL_EXECUTOR,
     MAX_PRIORITY,
@@ -22,29 +22,37 @@ from agent.service.task import (
 )
 from tooling.contract.json_codec import JsonObject, decode, encode
 
-# The names of the workflows, which are stored with every task.
+# Names of the workflows, stored with every task.
 TASK_WORKFLOW = "task"
 FIRE_WORKFLOW = "schedule"
-# Between the name of a schedule and the time, in the ids of its tasks.
+# Separates the name of a schedule and the time in the ids of its tasks.
 SCHEDULE_SEPARATOR = "@"
 
 CREATED = "created_at"
 STARTED = "started_at"
-# With milliseconds, which the engine's own times do not have on every version of SQLite.
+# With milliseconds, which the engine's timestamps lack on some versions of SQLite.
 END = "ended_at"
-# Set while a process of the task may exist, whatever the engine says about the task.
+# Set while a process of the task may exist, regardless of the engine's status.
 BUSY = "busy"
 ATTEMPT = "attempt"
 ERROR = "error"
+# When a failed task is tried again, while it waits for that.
+RETRY_AT = "retry_at"
 OUTCOME = "outcome"
 EXECUTOR = "executor_url"
 CONTAINER = "container_id"
-_QUESTION = "question:"
+PROGRESS = "progress"
+CURRENT = "current_step"
+# Beginning of the keys of questions.
+QUESTION = "question:"
+# A separate key, so that answering and closing a question do not overwrite each other.
+_ANSWER = "answer:"
+_ANSWER_FIELDS = ("answer", "command", "remember", "remark", "answered_at")
 
-# What the engine calls the states; it does not know the difference between claimed and running, and is done with a
-# task that is being canceled.
+# What the engine calls the states; it does not know the difference between claimed, running and waiting for the next
+# attempt, and is done with a task that is being canceled.
 STATUSES: Mapping[TaskState, tuple[str, ...]] = {
-    TaskState.QUEUED: ("DELAYED", "ENQUEUED"),
+    TaskState.QUEUED: ("DELAYED", "ENQUEUED", "PENDING"),
     TaskState.CLAIMED: ("PENDING",),
     TaskState.RUNNING: ("PENDING",),
     TaskState.CANCELING: ("CANCELLED",),
@@ -52,6 +60,8 @@ STATUSES: Mapping[TaskState, tuple[str, ...]] = {
     TaskState.COMPLETED: ("SUCCESS",),
     TaskState.FAILED: ("ERROR", "MAX_RECOVERY_ATTEMPTS_EXCEEDED"),
 }
+# The run of such a task waits for answers, or will when another worker resumes it.
+WAITING = ("PENDING", "ENQUEUED")
 
 
 def queue_of(mode: ScheduleMode) -> str:
@@ -72,38 +82,60 @@ def as_json(value: object) -> JsonObject:
     return plain
 
 
-def question_key(question_id: str) -> str:
-    """Return the attribute that holds a question."""
-    return f"{_QUESTION}{question_id}"
+def question_facts(question: PendingQuestion) -> dict[str, object]:
+    """Return the attributes of a newly asked question."""
+    return {f"{QUESTION}{question.question_id}": as_json(question), f"{_ANSWER}{question.question_id}": None}
+
+
+def closed_facts(question: PendingQuestion) -> dict[str, object]:
+    """Return the attribute that closes a question."""
+    return {f"{QUESTION}{question.question_id}": as_json(replace(question, state="expired"))}
+
+
+def answer_facts(question: PendingQuestion) -> dict[str, object]:
+    """Return the attribute of an answer."""
+    stored = as_json(question)
+    return {f"{_ANSWER}{question.question_id}": {name: stored.get(name) for name in _ANSWER_FIELDS}}
 
 
 def questions_of(status: WorkflowStatus) -> list[PendingQuestion]:
-    """Return the questions of a task, oldest first."""
-    stored = (value for key, value in (status.attributes or {}).items() if key.startswith(_QUESTION))
-    found = [decode(PendingQuestion, value, extra="ignore") for value in stored if value is not None]
+    """Return the questions of a task, oldest first; a closed one stays closed, even if it was answered."""
+    noted = status.attributes or {}
+    found: list[PendingQuestion] = []
+    for key, stored in noted.items():
+        if not key.startswith(QUESTION) or stored is None:
+            continue
+        question = decode(PendingQuestion, stored, extra="ignore")
+        if answer := noted.get(f"{_ANSWER}{question.question_id}"):
+            answered = decode(PendingQuestion, {**stored, **answer}, extra="ignore")
+            question = replace(answered, state="answered") if question.state == "open" else answered
+        found.append(question)
     return sorted(found, key=lambda question: question.asked_at)
 
 
 def request_of(status: WorkflowStatus) -> TaskRequest:
-    """Return what was asked for."""
+    """Return the request of a task."""
     given = status.input["args"][0] if status.input else {"prompt": ""}
     return decode(TaskRequest, given, extra="ignore")
 
 
 def task_of(status: WorkflowStatus, alive: Collection[str]) -> Task:
-    """Return a task from its row; `alive` are the workers that are."""
+    """Build a task from its row; `alive` are the ids of live workers."""
     noted = status.attributes or {}
     request = request_of(status)
     state = _state(status, noted, alive)
     is_queued = state is TaskState.QUEUED
+    # A task that the user queued again starts at once, regardless of its start time.
+    is_delayed = status.status == "DELAYED"
     has_outcome = state in (TaskState.COMPLETED, TaskState.FAILED) and noted.get(OUTCOME)
-    is_waiting = state in ACTIVE and state is not TaskState.CANCELING
+    is_waiting = status.status in WAITING
     return Task(
         task_id=status.workflow_id,
         request=request,
         state=state,
         created_at=_noted_time(noted, CREATED) or _from_ms(status.created_at) or datetime.now(UTC),
-        next_run_at=(_from_ms(status.delay_until_epoch_ms) or request.run_at) if is_queued else None,
+        next_run_at=((_from_ms(status.delay_until_epoch_ms) or request.run_at) if is_delayed else None)
+        or (_noted_time(noted, RETRY_AT) if is_queued else None),
         started_at=_noted_time(noted, STARTED),
         ended_at=_noted_time(noted, END) or _from_ms(status.completed_at) if state in ENDED else None,
         attempt=int(noted.get(ATTEMPT) or 0),
@@ -113,6 +145,8 @@ def task_of(status: WorkflowStatus, alive: Collection[str]) -> Task:
         executor_url=str(noted.get(EXECUTOR) or LOCAL_EXECUTOR),
         container_id=noted.get(CONTAINER),
         waiting=sum(question.state == "open" for question in questions_of(status)) if is_waiting else 0,
+        progress=100 if state is TaskState.COMPLETED else noted.get(PROGRESS),
+        current_step="" if state in ENDED else str(noted.get(CURRENT) or ""),
     )
 
 
@@ -120,7 +154,8 @@ def _state(status: WorkflowStatus, noted: Mapping[str, object], alive: Collectio
     is_busy = bool(noted.get(BUSY))
     match status.status:
         case "PENDING":
-            return TaskState.RUNNING if is_busy else TaskState.CLAIMED
+            waits = TaskState.QUEUED if noted.get(RETRY_AT) else TaskState.CLAIMED
+            return TaskState.RUNNING if is_busy else waits
         case "CANCELLED":
             return TaskState.CANCELING if is_busy and status.executor_id in alive else TaskState.CANCELED
         case other:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
-from croniter import croniter  # type: ignore[import-untyped]
+from croniter import CroniterBadDateError, croniter  # type: ignore[import-untyped]
 from dbos import DBOSClient, WorkflowSchedule
 
 from agent.service.dbos_engine.queue import DbosTasks
@@ -19,38 +19,49 @@ _HINT = "`agent schedules list` shows them"
 _CRON_HINT = "five fields: minute hour day month weekday, for example '30 2 * * 1-5'"
 
 
-def next_firing(cron: str, zone: str, after: datetime) -> datetime:
-    """Return the first time after `after` that matches, in UTC.
+def next_firing(cron: str, zone: str, after: datetime) -> datetime | None:
+    """Return the first time after `after` that matches, in UTC; None if there is none, such as on 30 February.
 
-    A time that the clock skips is fired right after the gap, one that it repeats is fired once.
+    A time that the clock skips fires right after the gap; a repeated time fires once.
     """
-    found: datetime = croniter(cron, after.astimezone(ZoneInfo(zone)), second_at_beginning=True).get_next(datetime)
+    times = croniter(cron, after.astimezone(ZoneInfo(zone)), second_at_beginning=True)
+    try:
+        found: datetime = times.get_next(datetime)
+    except CroniterBadDateError:
+        return None
     return found.astimezone(UTC)
 
 
 def task_id_of(name: str, at: datetime) -> str:
-    """Return the id of the task of one firing: the same firing never makes two tasks."""
+    """Return the id of the task of one firing; it is deterministic, so that a firing never creates two tasks."""
     return f"{name}{SCHEDULE_SEPARATOR}{at.astimezone(UTC):%Y%m%dT%H%M%SZ}"
 
 
 def check_cron(cron: str, zone: str) -> None:
-    """Raise InputError for a cron expression or time zone that cannot be used."""
+    """Raise InputError for an invalid cron expression or time zone."""
     if not croniter.is_valid(cron, second_at_beginning=True):
         raise InputError(f"{cron!r} is not a cron expression", _CRON_HINT)
     try:
         ZoneInfo(zone)
     except (ValueError, OSError, KeyError) as error:
         raise InputError(f"there is no time zone {zone!r}", "use a name such as Europe/Berlin") from error
+    if next_firing(cron, zone, datetime.now(UTC)) is None:
+        raise InputError(f"no day matches the cron expression {cron!r}", _CRON_HINT)
 
 
 class DbosSchedules:
     """Creates, reads and changes schedules."""
 
     def __init__(
-        self, tasks: DbosTasks, client: DBOSClient, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+        self,
+        tasks: DbosTasks,
+        client: DBOSClient,
+        reader: DBOSClient,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._tasks = tasks
         self._client = client
+        self._reader = reader
         self._now = now
 
     async def add(self, schedule: Schedule) -> Schedule:
@@ -90,8 +101,12 @@ class DbosSchedules:
         )
         return self._find(schedule.name)
 
+    def count(self) -> int:
+        """Return the number of schedules; blocks this thread."""
+        return len(self._reader.list_schedules())
+
     def _all(self) -> Sequence[Schedule]:
-        return sorted(map(self._read, self._client.list_schedules()), key=lambda schedule: schedule.name)
+        return sorted(map(self._read, self._reader.list_schedules()), key=lambda schedule: schedule.name)
 
     def _find(self, name: str) -> Schedule:
         for schedule in self._all():

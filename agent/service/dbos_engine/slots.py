@@ -1,10 +1,10 @@
-"""How many tasks a worker may have at a time, over all its queues; DBOS claims in a thread per queue."""
+"""Slots: the limit of concurrent tasks of a worker over all its queues; DBOS claims in a thread per queue."""
 
 import threading
 import time
 from collections.abc import Callable, Sequence
 
-# A claimed task whose workflow has not begun by then never will: its function or input is unknown.
+# A claimed task whose workflow has not started by then never will: its function or input is unknown.
 _ENTER_S = 60.0
 
 
@@ -15,17 +15,17 @@ class Slots:
         self._limit = limit
         self._clock = clock
         self._lock = threading.Lock()
-        # Since when a task is only claimed; None once its workflow has begun.
+        # Time of the claim; None once the workflow has started.
         self._held: dict[str, float | None] = {}
 
     @property
     def held(self) -> int:
-        """How many tasks are claimed or running."""
+        """Number of tasks that are claimed or running."""
         with self._lock:
             return len(self._held)
 
     def free(self) -> int:
-        """Return how many more tasks may be claimed."""
+        """Return the number of tasks that may still be claimed."""
         with self._lock:
             latest = self._clock() - _ENTER_S
             for task_id in [key for key, since in self._held.items() if since is not None and since < latest]:
@@ -33,12 +33,12 @@ class Slots:
             return self._limit - len(self._held)
 
     def claim(self, task_ids: Sequence[str]) -> None:
-        """Count tasks that were claimed."""
+        """Count claimed tasks."""
         with self._lock:
             self._held.update(dict.fromkeys(task_ids, self._clock()))
 
     def enter(self, task_id: str) -> bool:
-        """Count a task whose workflow begins, or goes on after a pause; False if there is no room."""
+        """Count a task whose workflow starts, or resumes after a pause; False if no slot is free."""
         with self._lock:
             if task_id not in self._held and len(self._held) >= self._limit:
                 return False
@@ -46,6 +46,6 @@ class Slots:
             return True
 
     def release(self, task_id: str) -> None:
-        """Stop counting a task: it has ended, or waits for its next attempt."""
+        """Stop counting a task that has ended or waits for its next attempt."""
         with self._lock:
             self._held.pop(task_id, None)

@@ -1,7 +1,7 @@
-"""The durable functions of the queue: a task with its attempts, and the firing of a schedule.
+"""The durable workflows of the queue: a task with its attempts, and the firing of a schedule.
 
-Steps are matched by number and name when a task is continued elsewhere, so names say what a step does, and nothing
-outside of steps looks at the clock, at random numbers or at the world. If the order of steps changes, raise
+DBOS matches steps by number and name when it resumes a task. Therefore nothing outside of steps may use the clock,
+random numbers or other external state. If the order of steps changes, raise
 `APPLICATION_VERSION`.
 """
 
@@ -13,16 +13,16 @@ from dbos import DBOS
 from agent.service.dbos_engine.records import FIRE_WORKFLOW, TASK_WORKFLOW
 from tooling.contract.json_codec import JsonObject
 
-# How often a task may be taken over before it counts as one that kills its workers.
+# Number of takeovers after which a task counts as one that kills its workers.
 _MAX_TAKEOVERS = 1000
 
 
 class TaskFailed(Exception):
-    """All attempts of a task failed; what it says is stored as the error of the task."""
+    """All attempts of a task failed; the message is stored as the error of the task."""
 
 
 class TaskSteps(Protocol):
-    """The steps of a task, which the worker carries out."""
+    """The steps of a task, implemented by the worker."""
 
     def plan_attempts(self, task_id: str) -> JsonObject:
         """Return `attempts` and `delay_s`; the numbers stay the same for all attempts of a task."""
@@ -31,17 +31,17 @@ class TaskSteps(Protocol):
         """Run a task once; return `is_done`, `may_retry` and `error`."""
 
     async def wait_for_slot(self, task_id: str) -> None:
-        """Count a task among those that run, when there is room."""
+        """Wait for a free slot and count the task as running."""
 
     def release_slot(self, task_id: str) -> None:
-        """Stop counting a task among those that run."""
+        """Stop counting a task as running."""
 
     def fire(self, name: str, request: JsonObject, at: str) -> str:
         """Create the task of one firing of a schedule; return its id."""
 
 
 def register_workflows(steps: TaskSteps) -> None:
-    """Tell DBOS which functions carry out tasks and schedules; before it is launched."""
+    """Register the functions for tasks and schedules with DBOS; call before its launch."""
 
     @DBOS.step(name="plan the attempts")
     def plan_attempts(task_id: str) -> JsonObject:

@@ -1,6 +1,6 @@
-"""The worker: claims tasks, runs them through a handler, takes over those of dead workers, and cleans up.
+"""The worker: claims tasks, runs them through a handler, takes over tasks of dead workers, and cleans up.
 
-DBOS works in threads of its own; everything of ours runs in the event loop of the caller of `work`.
+DBOS uses its own threads; our code runs in the event loop of the caller of `work`.
 """
 
 import asyncio
@@ -32,6 +32,7 @@ from agent.service.dbos_engine.records import (
     ERROR,
     FIRE_WORKFLOW,
     OUTCOME,
+    RETRY_AT,
     STARTED,
     TASK_WORKFLOW,
     as_json,
@@ -48,22 +49,21 @@ from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import JsonObject, decode, encode
 
 T = TypeVar("T")
-# How often DBOS looks at a queue; whether the database is then asked is up to `_room`.
+# Polling interval of DBOS for a queue; `_room` decides whether the database is then queried.
 _POLL_S = 0.5
 _WATCH_S = 0.5
 _CLEAN_EVERY_S = 3600.0
-# Workflows without a living worker and without a file or row of one, such as after a restored backup.
+# Workflows without a live worker and without a file or row of one, such as after a restored backup.
 _ORPHANS_EVERY_S = 15.0
 _DELETE_AT_ONCE = 500
-_STOP_S = 10
 LOST_LEASE = "this worker was silent for too long, and others have taken over its tasks"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerRules:
-    """What the settings say about working: `intervals` are seconds between two looks at the queue of a mode.
+    """Settings of a worker: `intervals` are the polling intervals of the queues in seconds, by mode.
 
-    `is_open` says whether tasks of a mode may start now. `lease_s` is how long a silent worker keeps its tasks.
+    `is_open` returns whether tasks of a mode may start now. `lease_s` is how long a silent worker keeps its tasks.
     """
 
     attempts: int
@@ -75,7 +75,7 @@ class WorkerRules:
 
 
 class DbosWorker:
-    """Runs tasks in this process; `log` gets a line for everything that happens to a task."""
+    """Runs tasks in this process; `log` receives a line for every change of a task."""
 
     def __init__(
         self,
@@ -95,24 +95,27 @@ class DbosWorker:
         self._running: dict[str, asyncio.Task[TaskOutcome]] = {}
         self._canceled: set[str] = set()
         self._modes: dict[str, ScheduleMode] = {}
-        # When a queue may be looked at again, and the time of the wake file at the last look.
+        # Time of the next poll of a queue, and the mtime of the wake file at the last one.
         self._next_look: dict[str, float] = {}
         self._seen_wake: dict[str, int] = {}
         self._empty: set[str] = set()
         self._ended = 0
         self._is_draining = self._hands_back = False
         self._stopping = asyncio.Event()
+        self._renewed_at = time.monotonic()
+        self._takes_over_from = 0.0
 
     async def work(self, handler: TaskHandler, options: WorkOptions) -> int:
-        """Run tasks until `stop` is called, or with `is_once` until none can start."""
+        """Run tasks until `stop` is called, or with `is_once` until no task can start."""
         self._handler = handler
         self._loop = asyncio.get_running_loop()
         self._slots = Slots(options.concurrency)
         self._modes = {queue_of(mode): mode for mode in options.modes}
         self._is_once, self._tasks.is_patient = options.is_once, True
         facts = new_worker(self.worker_id, socket.gethostname(), options.concurrency, options.modes)
-        # Before the launch: a task may be claimed at once.
+        # Before the launch, because a task may be claimed at once.
         await asyncio.to_thread(self._liveness.register, facts)
+        self._renewed_at = time.monotonic()
         try:
             await asyncio.to_thread(self._launch)
             await self._watch()
@@ -121,7 +124,7 @@ class DbosWorker:
         return self._ended
 
     async def stop(self, *, hands_back: bool = False) -> None:
-        """Start no more tasks; with `hands_back` end those that run, and let others have them."""
+        """Start no more tasks; with `hands_back` stop the running ones and return them to the queue."""
         self._is_draining = True
         if hands_back:
             self._hands_back, self._tasks.is_patient = True, False
@@ -149,14 +152,13 @@ class DbosWorker:
                 DBOS.register_queue(queue, polling_interval_sec=_POLL_S)
 
     async def _watch(self) -> None:
-        """Look after the running tasks, this worker's lease, and the tasks of others, until there is nothing to do."""
+        """Monitor running tasks, this worker's lease and the tasks of dead workers until there is nothing to do."""
         next_renewal = next_clean = next_orphans = 0.0
         while not await self._is_finished():
             now = time.monotonic()
             if now >= next_renewal:
                 next_renewal = now + self._rules.lease_s / 3
-                if not await self._ask(self._liveness.renew, True, self.worker_id):
-                    raise AgentError(LOST_LEASE, "nothing is lost; start the worker again")
+                await self._renew()
             await self._ask(self._take_over_dead, None, now >= next_orphans)
             next_orphans = now + _ORPHANS_EVERY_S if now >= next_orphans else next_orphans
             await self._end_canceled()
@@ -167,8 +169,18 @@ class DbosWorker:
                 async with asyncio.timeout(_WATCH_S):
                     await (self._stopping.wait() if not self._is_draining else asyncio.sleep(_WATCH_S))
 
+    async def _renew(self) -> None:
+        """Extend the lease of this worker."""
+        if not await self._ask(self._liveness.renew, True, self.worker_id):
+            raise AgentError(LOST_LEASE, "nothing is lost; start the worker again")
+        now = time.monotonic()
+        if now - self._renewed_at > self._rules.lease_s:
+            # The database was away, possibly for all workers: the others get the time to renew their leases, too.
+            self._takes_over_from = now + self._rules.lease_s
+        self._renewed_at = now
+
     async def _ask(self, function: Callable[..., T], otherwise: T, *args: object) -> T:
-        """Call a function that uses the database in a thread; a database that is away is asked again later."""
+        """Call a function that uses the database in a thread; return `otherwise` if the database is unreachable."""
         try:
             return await self._tasks.call(function, *args)
         except AgentError as error:
@@ -183,7 +195,7 @@ class DbosWorker:
         return self._is_once and not self._slots.held and self._empty >= set(self._modes)
 
     async def _shut_down(self) -> None:
-        """End what still runs and give it back, then leave."""
+        """Stop the running tasks, return them to the queue, and shut down."""
         self._tasks.is_patient = False
         for attempt in self._running.values():
             attempt.cancel()
@@ -197,7 +209,7 @@ class DbosWorker:
             await self._tasks.call(self._liveness.remove, self.worker_id)
 
     def _room(self, queue: str) -> int | None:
-        """Return how many tasks of a queue may be claimed now; called in a thread of DBOS before every claim."""
+        """Return the number of tasks of a queue that may be claimed; DBOS calls it in a thread before every claim."""
         mode = self._modes.get(queue)
         if mode is None:
             return None
@@ -223,26 +235,27 @@ class DbosWorker:
             self._empty.add(queue)
             return
         self._empty.clear()
-        # There may be more than there was room for.
+        # The queue may hold more tasks than there were slots for.
         self._next_look[queue] = 0.0
         self._slots.claim(task_ids)
 
     def _take_over_dead(self, finds_orphans: bool) -> None:  # noqa: FBT001 (called through a thread)
-        workers = self._liveness.workers()
-        dead = [worker.worker_id for worker in workers if not worker.is_alive]
-        if finds_orphans:
-            alive = {worker.worker_id for worker in workers if worker.is_alive}
-            holders = {row.executor_id for row in self._tasks.rows("PENDING") if row.executor_id}
-            dead += sorted(holders - alive - set(dead))
-        if not dead:
+        now = time.monotonic()
+        if now < self._takes_over_from or now - self._renewed_at > self._rules.lease_s:
             return
-        if count := take_over(dead):
+        # Read before the workers: who holds a task has registered before.
+        holders = {row.executor_id for row in self._tasks.rows("PENDING")} if finds_orphans else set()
+        workers = self._liveness.workers()
+        known = {worker.worker_id for worker in workers}
+        silent = [worker.worker_id for worker in workers if not worker.is_alive]
+        # If this process dies now, the tasks have no worker, and are found as orphans.
+        dead = [worker_id for worker_id in silent if self._liveness.remove_dead(worker_id)]
+        dead += sorted(worker_id for worker_id in holders if worker_id and worker_id not in known)
+        if dead and (count := take_over(dead)):
             self._log("worker.taken_over", {"level": "warning", "message": f"{count} tasks of {', '.join(dead)}"})
-        for worker_id in dead:
-            self._liveness.remove(worker_id)
 
     async def _end_canceled(self) -> None:
-        """End the attempts of tasks that were canceled, or that another worker has taken over."""
+        """Stop the attempts of tasks that were canceled or taken over by another worker."""
         if not self._running:
             return
         unknown: dict[str, tuple[str, str]] = {}
@@ -257,7 +270,7 @@ class DbosWorker:
         return {row.workflow_id: (row.status, row.executor_id or "") for row in found}
 
     def _delete_old(self) -> None:
-        """Delete tasks that ended long ago, and yesterday's records of schedules."""
+        """Delete tasks that ended long ago, and schedule records of past days."""
         now = datetime.now(UTC)
         for name, days in ((TASK_WORKFLOW, self._rules.retention_days), (FIRE_WORKFLOW, 1.0)):
             before = (now - timedelta(days=days)).isoformat()
@@ -273,7 +286,7 @@ class DbosWorker:
         return await self._in_our_loop(self._run_attempt(task_id, attempt))
 
     async def wait_for_slot(self, task_id: str) -> None:
-        # Polled: slots are released in threads of DBOS, which know no event loop.
+        # Polled: slots are released in threads of DBOS, which have no event loop.
         while not self._slots.enter(task_id):  # noqa: ASYNC110
             await asyncio.sleep(_POLL_S)
 
@@ -283,7 +296,9 @@ class DbosWorker:
     def fire(self, name: str, request: JsonObject, at: str) -> str:
         fired_at = datetime.fromisoformat(at)
         fired = fired_request(decode(TaskRequest, request, extra="ignore"), name, datetime.now(UTC))
-        return self._tasks.submit_now(fired, task_id_of(name, fired_at)).task_id
+        task = self._tasks.submit_now(fired, task_id_of(name, fired_at))
+        self._tell("task.created", task, f"by the schedule {name}")
+        return task.task_id
 
     def _in_our_loop(self, work: Coroutine[object, object, T]) -> Awaitable[T]:
         future: concurrent.futures.Future[T] = asyncio.run_coroutine_threadsafe(work, self._loop)
@@ -291,7 +306,7 @@ class DbosWorker:
 
     async def _run_attempt(self, task_id: str, attempt: int) -> JsonObject:
         task = await self._tasks.get(task_id)
-        noted = {STARTED: encode(task.started_at or datetime.now(UTC)), ATTEMPT: attempt, BUSY: True}
+        noted = {STARTED: encode(task.started_at or datetime.now(UTC)), ATTEMPT: attempt, BUSY: True, RETRY_AT: None}
         await self._tasks.call(self._tasks.note, task_id, noted)
         task = await self._tasks.get(task_id)
         self._tell("task.started", task, f"attempt {attempt} on {self.worker_id}")
@@ -305,7 +320,7 @@ class DbosWorker:
         return await self._record(task, _outcome(running))
 
     async def _end_cancelled(self, task: Task) -> JsonObject:
-        """Note that nothing of a task runs here any more; a task that is given back must not get a result."""
+        """Record that nothing of a task runs here any more; a task returned to the queue must not get a result."""
         if task.task_id not in self._canceled:
             self._tell("task.handed_back", task, "the worker ends")
             await self._ask(self._tasks.note, None, task.task_id, {BUSY: False})
@@ -316,16 +331,26 @@ class DbosWorker:
         return {"is_done": True, "may_retry": False, "error": ""}
 
     async def _record(self, task: Task, outcome: TaskOutcome) -> JsonObject:
+        now = datetime.now(UTC)
+        is_done = outcome.state is TaskState.COMPLETED
+        is_tried_again = not is_done and outcome.is_transient and task.attempt < self._rules.attempts
+        next_at = now + timedelta(seconds=self._rules.delay_s) if is_tried_again else None
         facts = {
             BUSY: False,
             ERROR: outcome.error or None,
             OUTCOME: dict(as_json(outcome)),
-            END: encode(datetime.now(UTC)),
+            END: encode(now),
+            RETRY_AT: encode(next_at),
         }
         await self._tasks.call(self._tasks.note, task.task_id, facts)
-        is_done = outcome.state is TaskState.COMPLETED
-        self._ended += is_done or not outcome.is_transient
-        self._tell("task.completed" if is_done else "task.failed", task, outcome.error)
+        self._ended += not is_tried_again
+        if next_at:
+            again = (
+                f"attempt {task.attempt} of {self._rules.attempts} failed; the next one is at {next_at:%H:%M:%S} UTC"
+            )
+            self._tell("task.retrying", task, f"{again}: {outcome.error}")
+        else:
+            self._tell("task.completed" if is_done else "task.failed", task, outcome.error)
         return {"is_done": is_done, "may_retry": outcome.is_transient, "error": outcome.error}
 
     def _tell(self, event: str, task: Task, message: str) -> None:
@@ -334,7 +359,7 @@ class DbosWorker:
 
 
 def _outcome(running: "asyncio.Task[TaskOutcome]") -> TaskOutcome:
-    """Return what a handler returned; an error of its own fails the task, and another attempt may succeed."""
+    """Return the handler's outcome; an unexpected error fails the task, and another attempt may succeed."""
     error = running.exception()
     if error is None:
         return running.result()

@@ -1,4 +1,4 @@
-"""Archives of folders as `.tar.gz`: bounded, complete or not there, and safe to unpack wherever they come from."""
+"""Archives of folders as `.tar.gz`: bounded in size, written atomically, and safe to unpack from any source."""
 
 import io
 import json
@@ -33,7 +33,7 @@ class ArchiveError(AgentError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchiveLimits:
-    """How much an archive may contain; a larger one is neither written nor unpacked."""
+    """Limits of an archive; a larger one is neither written nor unpacked."""
 
     max_bytes: int = 4 * 1024**3
     max_entries: int = 200_000
@@ -41,7 +41,7 @@ class ArchiveLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Packed:
-    """What was written: its size and entries, and what was left out because it would not be safe to unpack."""
+    """A written archive: its size, its entries, and the paths left out because unpacking them would be unsafe."""
 
     size_bytes: int
     entries: int
@@ -49,7 +49,7 @@ class Packed:
 
 
 class _Budget:
-    """Counts entries and bytes. Raises ArchiveError when there are too many."""
+    """Counts entries and bytes. Raises ArchiveError at a limit."""
 
     def __init__(self, limits: ArchiveLimits) -> None:
         self._limits = limits
@@ -74,8 +74,8 @@ def pack(
 ) -> Packed:
     """Write folders into an archive, each below its name; `is_left_out` gets `name/path/in/it`.
 
-    Only files, folders and symlinks that stay inside are written. Raises ArchiveError if there is too much, or a file
-    changes meanwhile; then there is no archive, and an older one is as it was.
+    Only files, folders and symlinks that stay inside are written. Raises ArchiveError if a limit is exceeded or a file
+    changes meanwhile; then no archive is written, and an older one is kept.
     """
     budget = _Budget(limits or ArchiveLimits())
     left_out: list[str] = []
@@ -102,7 +102,7 @@ def pack(
 def _pack_folder(
     tar: tarfile.TarFile, part: str, folder: Path, budget: _Budget, is_left_out: Callable[[str], bool]
 ) -> Iterator[str]:
-    """Add a folder; yield what was left out. Nothing is opened by a path, which could lead elsewhere by then."""
+    """Add a folder; yield the paths left out. Nothing is opened by path, which could lead elsewhere by then."""
     for path, folders, names, fd in os.fwalk(folder, follow_symlinks=False):
         inside = PurePosixPath(part, Path(path).relative_to(folder))
         folders[:] = sorted(name for name in folders if not is_left_out(str(inside / name)))
@@ -151,9 +151,9 @@ def _entry(name: str, size: int, mode: int, mtime: float) -> tarfile.TarInfo:
 
 
 def unpack(source: Path, target: Path, limits: ArchiveLimits | None = None) -> JsonObject:
-    """Unpack an archive into a new folder and return its description; on failure there is no such folder.
+    """Unpack an archive into a new folder and return its description; on failure the folder does not exist.
 
-    Raises ArchiveError for an archive that is damaged or too large, or has a name or link that leads out of it.
+    Raises ArchiveError for an archive that is damaged or too large, or has a name or link that points outside.
     """
     partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}{TEMP_SUFFIX}")
     partial.mkdir(mode=_FOLDER_MODE)
@@ -186,7 +186,7 @@ def _unpack_all(tar: tarfile.TarFile, folder: Path, budget: _Budget) -> JsonObje
             links.append((str(path), entry.linkname))
         else:
             raise ArchiveError(f"the archive has something other than a file or folder: {entry.name!r}")
-    # Only now, so that nothing is written through one.
+    # Last, so that nothing is written through a symlink.
     for name, goal in links:
         _make_folder(folder, PurePosixPath(name).parent)
         (folder / name).symlink_to(goal)
@@ -214,7 +214,7 @@ def _checked_path(name: str) -> PurePosixPath:
 
 
 def _stays_inside(name: str, goal: str) -> bool:
-    """Whether a symlink leads to something in the same part of an archive."""
+    """Whether a symlink points into the same part of an archive."""
     part = PurePosixPath(name).parts[0]
     reached = posixpath.normpath(posixpath.join(posixpath.dirname(name), goal))
     return not goal.startswith("/") and PurePosixPath(reached).parts[:1] == (part,)

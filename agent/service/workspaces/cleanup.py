@@ -1,4 +1,4 @@
-"""Cleans up workspaces that nobody uses: archives or removes them, if the user wants that, and never while they run."""
+"""Cleans up unused workspaces: archives or removes them if the user enabled it, and never while they are in use."""
 
 import asyncio
 import time
@@ -21,7 +21,7 @@ FORCE_HINT = "archive it (`agent workspaces archive`), or remove it with --force
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanupPolicy:
-    """When workspaces are cleaned up. It is off unless the user turns it on."""
+    """Conditions for cleaning up workspaces; off by default."""
 
     is_enabled: bool = False
     interval_hours: float = 24
@@ -32,7 +32,7 @@ class CleanupPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanupStep:
-    """One thing to do, and about what; `target` is a workspace or the key of an archive."""
+    """One action of a clean-up; `target` is a workspace or the key of an archive."""
 
     action: str
     target: str
@@ -91,7 +91,7 @@ class WorkspaceCleaner:
         await asyncio.to_thread(self._store.remove, workspace, WorkspaceLock(workspace))
 
     async def plan(self, policy: CleanupPolicy) -> list[CleanupStep]:
-        """Return what a clean-up would do now."""
+        """Return the actions of a clean-up without performing them."""
         steps = [CleanupStep(action="delete", target=str(path)) for path in self._store.leftovers()]
         if policy.is_enabled:
             steps += [self._step_for(workspace, policy) for workspace in self._expired(policy)]
@@ -101,7 +101,7 @@ class WorkspaceCleaner:
         return steps
 
     async def run(self, policy: CleanupPolicy) -> list[CleanupStep]:
-        """Clean up once; what cannot be done is reported and left for the next time."""
+        """Clean up once; failures are reported and retried next time."""
         done: list[CleanupStep] = []
         for path in [*self._store.leftovers()]:
             await asyncio.to_thread(delete_tree, path)
@@ -137,7 +137,7 @@ class WorkspaceCleaner:
         return [one for one in self._store.all() if one.last_used < limit and self._may_go(one, policy)]
 
     def _may_go(self, workspace: Workspace, policy: CleanupPolicy) -> bool:
-        # Without archives, a persistent workspace is only removed by its user.
+        # Without archives, only the user removes a persistent workspace.
         return workspace.mode == "ephemeral" or policy.archives
 
     def _step_for(self, workspace: Workspace, policy: CleanupPolicy) -> CleanupStep:

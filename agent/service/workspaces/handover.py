@@ -1,4 +1,4 @@
-"""Hands a session to another machine: its event log, step results and workspace as one archive, and back."""
+"""Moves a session between machines: its event log, step results and workspace as one archive."""
 
 import asyncio
 import os
@@ -17,26 +17,32 @@ from tooling.files.atomic_write import TEMP_SUFFIX
 from tooling.files.temp_dir import TempDir
 
 _SESSION, _WORKSPACE = "session", "workspace"
-# Locks and what is being written, what can be rebuilt, and the beginning of a command that nobody continues.
+# Locks, temporary and rebuildable files, and the checkpoint of an unfinished command, which is not resumed.
 _LEFT_OUT = frozenset({"session/lock", "session/SESSION.json", "session/checkpoint", "session/workspace"})
 
 
 def session_key(session_id: str) -> str:
-    """Return the key under which a session is handed over."""
+    """Return the storage key of a session."""
     return f"sessions/{session_id}{SUFFIX}"
 
 
 async def archive_session(
-    sessions: SessionStore, session_id: str, archives: ArchiveStore, limits: ArchiveLimits | None = None
+    sessions: SessionStore,
+    session_id: str,
+    archives: ArchiveStore,
+    limits: ArchiveLimits | None = None,
+    *,
+    is_running: bool = False,
 ) -> StoredArchive:
     """Store a session with its workspace. Raises SessionBusy if it is running, ArchiveError if it is too large.
 
-    A session that works in a folder of the user's is stored without that folder.
+    With `is_running` it is stored as a crash would leave it now: every step that its log marks as finished has its
+    result and its files. A session that works in one of the user's folders is stored without that folder.
     """
     folder = sessions.find(session_id)
     with TempDir() as temporary:
         file = temporary / f"{folder.id}{SUFFIX}"
-        await asyncio.to_thread(_pack, folder, file, limits)
+        await asyncio.to_thread(_pack, folder, file, limits, is_running)
         return await archives.put(session_key(folder.id), file)
 
 
@@ -48,7 +54,7 @@ async def restore_session(
     *,
     replaces: bool = False,
 ) -> SessionFolder:
-    """Bring a session from a store to this machine, complete or not at all.
+    """Restore a session from a store on this machine, completely or not at all.
 
     Raises InputError if the session exists here, unless the archive `replaces` it; SessionBusy if it is running here.
     """
@@ -63,9 +69,10 @@ async def restore_session(
     return folder
 
 
-def _pack(folder: SessionFolder, file: Path, limits: ArchiveLimits | None) -> None:
-    lock = SessionLock(folder)
+def _pack(folder: SessionFolder, file: Path, limits: ArchiveLimits | None, is_running: bool) -> None:  # noqa: FBT001 (called through a thread)
+    lock = None if is_running else SessionLock(folder)
     try:
+        # The log is read first, so that everything it refers to exists when it is read.
         pack(
             {_SESSION: folder.root, _WORKSPACE: folder.workspace},
             file,
@@ -79,17 +86,18 @@ def _pack(folder: SessionFolder, file: Path, limits: ArchiveLimits | None) -> No
             is_left_out=is_transient,
         )
     finally:
-        lock.release()
+        if lock:
+            lock.release()
 
 
 def is_transient(path: str) -> bool:
-    """Return whether a file of a session's folder means nothing elsewhere."""
+    """Return whether a file of a session's folder is meaningless on another machine."""
     return path in _LEFT_OUT or (path.startswith(f"{_SESSION}/") and path.endswith(TEMP_SUFFIX))
 
 
 def _restore(file: Path, folder: SessionFolder, root: Path, limits: ArchiveLimits) -> None:
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
-    # Names with a dot are never listed as sessions, and gc removes what a crash leaves.
+    # Names with a dot are never listed as sessions, and gc removes the leftovers of a crash.
     unpacked = root / f"{REMOVED_PREFIX}{folder.id}.{secrets.token_hex(4)}"
     try:
         info = unpack(file, unpacked, limits)
@@ -103,7 +111,7 @@ def _restore(file: Path, folder: SessionFolder, root: Path, limits: ArchiveLimit
 
 
 def _rebuild(unpacked: Path, folder: SessionFolder, old_workspace: str) -> Path:
-    """Make the session's folder of the parts of an archive, with the paths of this machine in its log."""
+    """Build the session's folder from the parts of an archive, with the paths of this machine in its log."""
     built = SessionFolder(id=folder.id, root=unpacked / _SESSION)
     if not built.root.is_dir() or built.root.is_symlink():
         raise ArchiveError("the archive has no session")
@@ -121,7 +129,7 @@ def _rebuild(unpacked: Path, folder: SessionFolder, old_workspace: str) -> Path:
 
 
 def _put_in_place(built: Path, folder: SessionFolder, root: Path) -> None:
-    """Rename the new folder into place; an old one is moved away under its lock."""
+    """Rename the new folder into place; an old one is first moved away under its lock."""
     lock, trash = None, root / f"{REMOVED_PREFIX}{folder.id}.{secrets.token_hex(4)}"
     try:
         if os.path.lexists(folder.root):

@@ -1,4 +1,4 @@
-"""Workspaces on disk: `user_<id>/session_<id>/` for the files of a session, and beside it what tasks may not touch."""
+"""Layout of workspaces: `user_<id>/session_<id>/` for the files of a session, and a private folder next to it."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from tooling.files.atomic_write import write_atomic
 
 ContainerMode: TypeAlias = Literal["ephemeral", "persistent"]
 MODES: tuple[ContainerMode, ...] = ("ephemeral", "persistent")
-# What every workspace has. `.git` comes with a repository.
+# Folders of every workspace. `.git` comes with a repository.
 FOLDERS = ("input", "output", ".skills", ".mcp-servers")
 _ID = lazy_pattern(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}")
 _USER, _SESSION = "user_", "session_"
@@ -29,8 +29,8 @@ _RECORD = "workspace.json"
 class Workspace:
     """The folders of one session of one user.
 
-    `path` is what tasks work in. `data` is the data folder of the executor: event log, step results, memory. Both are
-    mounted into containers; the lock and the record beside `data` are not.
+    Tasks work in `path`. `data` is the data folder of the executor: event log, step results, memory. Both are
+    mounted into containers; the lock and the record next to `data` are not.
     """
 
     user_id: str
@@ -43,7 +43,7 @@ class Workspace:
 
     @property
     def private(self) -> Path:
-        """The folder of what belongs to the session but not to its workspace."""
+        """The folder of the session's files outside of its workspace."""
         return self.path.parent / _PRIVATE / self.path.name
 
     @property
@@ -56,12 +56,12 @@ class Workspace:
 
     @property
     def session(self) -> SessionFolder:
-        """The session in the executor's data folder; it exists once a task has run."""
+        """The session in the executor's data folder; it exists after the first task."""
         return SessionFolder(id=self.session_id, root=self.data / "sessions" / self.session_id)
 
     @property
     def mode(self) -> ContainerMode:
-        """How the session's containers are used; one without a record is not thrown away by mistake."""
+        """The container mode of the session; persistent without a record, so that nothing is deleted by mistake."""
         try:
             found = json.loads(self.record.read_text("utf-8")).get("container_mode")
         except (OSError, ValueError, AttributeError):
@@ -70,7 +70,7 @@ class Workspace:
 
     @property
     def last_used(self) -> float:
-        """When a task last started or ended in it."""
+        """Time at which a task last started or ended in it."""
         try:
             return self.record.stat().st_mtime
         except OSError:
@@ -78,9 +78,9 @@ class Workspace:
 
 
 class WorkspaceLock:
-    """Held while a container works in a workspace, or while it is archived or removed.
+    """Held while a container works in a workspace, and while it is archived or removed.
 
-    A container may outlive the process that held its lock, so the lock of its session counts, too.
+    A container may outlive the process that held its lock, so the lock of its session is checked, too.
     """
 
     def __init__(self, workspace: Workspace) -> None:
@@ -89,7 +89,7 @@ class WorkspaceLock:
         self._of_run: SessionLock | None = None
         try:
             root = workspace.session.root
-            # The data folder belongs to the container: what is in it may lead anywhere.
+            # The container owns the data folder: anything in it may be a link to anywhere.
             if root.is_dir() and root.resolve() == workspace.data.resolve() / root.relative_to(workspace.data):
                 self._of_run = SessionLock(workspace.session)
         except BaseException:
@@ -97,7 +97,7 @@ class WorkspaceLock:
             raise
 
     def admit_run(self) -> None:
-        """Let a run in this workspace take the session's lock, and keep everybody else out."""
+        """Let a run in this workspace take the session's lock, and keep other processes out."""
         if self._of_run is not None:
             self._of_run.release()
             self._of_run = None
@@ -141,7 +141,7 @@ class WorkspaceStore:
         return found
 
     def open(self, user_id: str, session_id: str, mode: ContainerMode = "ephemeral") -> Workspace:
-        """Return a workspace with all its folders, and write down how it is used."""
+        """Return a workspace with all its folders, and record its mode."""
         workspace = self.place(user_id, session_id)
         for folder in (workspace.path.parent, workspace.private):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -151,9 +151,9 @@ class WorkspaceStore:
         return workspace
 
     def fill(self, path: Path, data: Path) -> None:
-        """Create the folders of a workspace, for the user of containers."""
+        """Create the folders of a workspace, owned by the user of containers."""
         for folder in (path, data, *(path / name for name in FOLDERS)):
-            # A task may have put anything in place of one.
+            # A task may have replaced a folder with anything.
             if not os.path.lexists(folder):
                 folder.mkdir(mode=0o700)
                 if self._owner:
@@ -172,7 +172,7 @@ class WorkspaceStore:
         trash = workspace.path.with_name(f"{REMOVED_PREFIX}{workspace.path.name}.{secrets.token_hex(4)}")
         try:
             trash.mkdir(mode=0o700)
-            # After the rename nobody finds it; deleting may take long.
+            # After the rename it cannot be found; deleting may take long.
             workspace.path.rename(trash / "workspace")
             workspace.private.rename(trash / "private")
         finally:
@@ -182,14 +182,14 @@ class WorkspaceStore:
             _remove_if_empty(folder)
 
     def leftovers(self) -> Iterator[Path]:
-        """Yield what processes left that were killed while they removed workspaces."""
+        """Yield the remains of workspaces whose removal was interrupted."""
         for user in _folders(self.root, _USER):
             yield from _folders(user, REMOVED_PREFIX)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkspaceSize:
-    """How many files a workspace has, and how large they are together."""
+    """Number and total size of a workspace's files."""
 
     files: int
     size_bytes: int
@@ -222,7 +222,7 @@ def is_running(workspace: Workspace) -> bool:
 
 
 def touch(workspace: Workspace) -> None:
-    """Note that a task has started or ended in a workspace."""
+    """Record that a task has started or ended in a workspace."""
     if workspace.record.exists():
         os.utime(workspace.record, (time.time(), time.time()))
 

@@ -51,7 +51,7 @@ def workspace_row(workspace: Workspace, *, ignores_dot_files: bool) -> Workspace
 
 
 def list_files(workspace: Workspace, *, ignores_dot_files: bool) -> list[WorkspaceFile]:
-    """Return what is in a workspace, sorted; symlinks are not followed, and an enormous one is cut."""
+    """Return the files of a workspace, sorted; symlinks are not followed, and a very long list is truncated."""
     found: list[WorkspaceFile] = []
     for path in _walk(workspace.path, ignores_dot_files=ignores_dot_files):
         if len(found) == MAX_FILES:

@@ -1,4 +1,4 @@
-"""The workspaces of this user's settings: where they are, where archives go, when they are cleaned up."""
+"""Opens the workspaces according to the settings: their location, archive storage and clean-up."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +13,7 @@ from tooling.contract.fast_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workspaces:
-    """Everything about workspaces, as the settings say."""
+    """The workspaces with their archive store and clean-up policy."""
 
     store: WorkspaceStore
     archives: ArchiveStore
@@ -21,10 +21,15 @@ class Workspaces:
     policy: CleanupPolicy
 
 
+def open_workspace_store(settings: ServiceSettings, environ: Mapping[str, str]) -> WorkspaceStore:
+    """Return the store below `workspace_root`."""
+    chosen = Path(settings.workspace_root).expanduser() if settings.workspace_root else None
+    return WorkspaceStore(chosen or data_dir(environ) / "workspaces")
+
+
 def open_workspaces(settings: ServiceSettings, environ: Mapping[str, str]) -> Workspaces:
     """Return the workspaces below `workspace_root`. Raises ConfigError if the library of a bucket is missing."""
-    chosen = Path(settings.workspace_root).expanduser() if settings.workspace_root else None
-    store = WorkspaceStore(chosen or data_dir(environ) / "workspaces")
+    store = open_workspace_store(settings, environ)
     archives = open_archive_store(store.archives, _bucket(settings))
     policy = CleanupPolicy(
         is_enabled=settings.workspace_cleanup_enabled,

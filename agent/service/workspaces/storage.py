@@ -1,4 +1,4 @@
-"""Where archives are stored: a folder of this machine, or a bucket of S3 or a server that speaks its protocol."""
+"""Storage of archives: a folder of this machine, or a bucket of S3 or a compatible server."""
 
 import asyncio
 import os
@@ -25,7 +25,7 @@ _RETRY = timedelta(seconds=30)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketSettings:
-    """How a bucket is reached; without an `endpoint` it is one of AWS."""
+    """Connection to a bucket; without an `endpoint` it is on AWS."""
 
     bucket: str
     endpoint: str = ""
@@ -37,7 +37,7 @@ class BucketSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredArchive:
-    """An archive in a store; `location` says where it is, for users."""
+    """An archive in a store; `location` is shown to users."""
 
     key: str
     location: str
@@ -46,10 +46,10 @@ class StoredArchive:
 
 
 class ArchiveStore(Protocol):
-    """Keeps archives by key. An archive is there completely or not at all. Raises ArchiveError."""
+    """Stores archives by key. An archive is complete or absent. Raises ArchiveError."""
 
     async def put(self, key: str, file: Path) -> StoredArchive:
-        """Store a file, which is gone from its place afterwards; an archive with this key is replaced."""
+        """Store a file and remove the original; an archive with this key is replaced."""
 
     async def fetch(self, key: str, target: Path, max_bytes: int) -> None:
         """Write an archive to a file."""
@@ -58,7 +58,7 @@ class ArchiveStore(Protocol):
         """Return the archives whose key starts with `prefix`, by key."""
 
     async def delete(self, key: str) -> None:
-        """Delete an archive; one that does not exist is no error."""
+        """Delete an archive; a missing one is no error."""
 
 
 def open_archive_store(folder: Path, bucket: BucketSettings | None) -> ArchiveStore:
@@ -67,13 +67,13 @@ def open_archive_store(folder: Path, bucket: BucketSettings | None) -> ArchiveSt
 
 
 class FolderArchives:
-    """Archives as files of this machine, which only their owner can read."""
+    """Archives as local files that only their owner can read."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     async def put(self, key: str, file: Path) -> StoredArchive:
-        """Copy a file to its place, where it appears complete."""
+        """Copy a file into place atomically."""
         target = self._folder / key
         try:
             await asyncio.to_thread(_move, file, target)
@@ -124,19 +124,20 @@ class BucketArchives:
         self._store = _open_bucket(settings)
 
     async def put(self, key: str, file: Path) -> StoredArchive:
-        """Upload a file; a bucket shows an object only when it is complete."""
+        """Upload a file; a bucket shows an object only once it is complete."""
         import obstore
 
-        size = (await asyncio.to_thread(file.stat)).st_size
         try:
             await obstore.put_async(self._store, key, file)
+            # The time of the bucket's clock, as in its listing.
+            found = await obstore.head_async(self._store, key)
         except Exception as error:
             raise self._problem("written", key, error) from error
         await asyncio.to_thread(file.unlink)
-        return self._describe(key, size, datetime.now(UTC))
+        return self._describe(key, found["size"], found["last_modified"])
 
     async def fetch(self, key: str, target: Path, max_bytes: int) -> None:
-        """Download an archive; no more than allowed is written."""
+        """Download an archive up to the size limit."""
         import obstore
 
         try:
@@ -159,7 +160,7 @@ class BucketArchives:
         """Return the archives in the bucket."""
         import obstore
 
-        # A prefix of the protocol ends at a slash; the rest is compared here.
+        # A prefix in the protocol ends at a slash; the rest is compared here.
         folder = prefix.rpartition("/")[0]
         try:
             found = [entry async for page in obstore.list(self._store, folder or None) for entry in page]
@@ -187,7 +188,7 @@ class BucketArchives:
         return StoredArchive(key=key, location=location, size_bytes=size, modified_at=modified_at)
 
     def _problem(self, what: str, key: str, error: Exception) -> ArchiveError:
-        # Messages of the library go on for pages, and may quote the request.
+        # Messages of the library are pages long and may quote the request.
         first = str(error).strip().splitlines()[:1]
         where = self._settings.endpoint or "AWS"
         message = (
@@ -221,7 +222,7 @@ def _open_bucket(settings: BucketSettings) -> "S3Store":
 
 
 def _move(file: Path, target: Path) -> None:
-    """Move a file, perhaps from another disk."""
+    """Move a file, possibly from another file system."""
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}{TEMP_SUFFIX}")
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)

@@ -78,17 +78,17 @@ class ChangedFile:
 
     @property
     def kind_before(self) -> Kind:
-        """What there was before the first change."""
+        """The kind of entry before the first change."""
         return self.changes[0].change.kind
 
     @property
     def kind_after(self) -> Kind:
-        """What there was after the last change."""
+        """The kind of entry after the last change."""
         return self.changes[-1].change.kind
 
     @property
     def is_changed(self) -> bool:
-        """Whether all changes together change something, as far as is known."""
+        """Whether all changes combined change something, as far as known."""
         is_other = (self.before, self.kind_before) != (self.after, self.kind_after)
         has_other_mode = None not in (self.mode, self.after_mode) and self.mode != self.after_mode
         return not self.has_all_hashes or has_other_mode or (is_other and (self.before or self.after) is not None)
@@ -126,7 +126,7 @@ def collect_changes(
 
 
 def collect_skipped(events: Iterable[Envelope], *, run: str | None = None, step: str | None = None) -> list[str]:
-    """Return what commands changed and cannot be restored, each once; `step` without `run` means any run."""
+    """Return what commands changed but undo cannot restore, each once; `step` without `run` means any run."""
     found = [
         text
         for envelope in events
@@ -183,7 +183,7 @@ def step_diffs(changes: list[RecordedChange], blobs: BlobStore) -> Iterator[str]
 
 
 def mode_diff(path: str, before: int | None, after: int | None) -> str:
-    """Return the text that shows a change of the mode, as git does; empty if there is none."""
+    """Return the text for a change of the mode, in git's format; empty if there is none."""
     if before is None or after is None or before == after:
         return ""
     return f"--- a/{path}\n+++ b/{path}\nold mode {before:o}\nnew mode {after:o}\n"

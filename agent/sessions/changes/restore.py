@@ -1,4 +1,4 @@
-"""Restores one path to what it was before a session changed it: a file, a link, a folder, or nothing."""
+"""Restores one path to its state before a session changed it: a file, a link, a folder, or nothing."""
 
 import errno
 import os
@@ -19,11 +19,11 @@ _MODES = {"file": 0o777, "folder": 0o7777}
 
 
 class NotEmpty(Exception):
-    """A folder cannot be removed, because something is in it that the session did not create."""
+    """A folder cannot be removed, because it contains something that the session did not create."""
 
 
 class _State(NamedTuple):
-    """What is at a path."""
+    """State of a path."""
 
     kind: Kind
     data: bytes
@@ -35,9 +35,9 @@ class _State(NamedTuple):
 
 
 def restore(file: ChangedFile, blobs: BlobStore, *, is_forced: bool) -> tuple[FileChange, ...]:
-    """Restore a path and return what that changed; nothing if there was nothing to do.
+    """Restore a path and return the resulting changes; none if there was nothing to do.
 
-    Raises ToolError if the path was changed since or its content is not saved, NotEmpty for a folder that stays.
+    Raises ToolError if the path was changed since or its content is not saved, NotEmpty for a folder that is kept.
     """
     if not file.has_all_hashes:
         raise ToolError(NOT_SAVED.format(path=file.display_path))
@@ -73,7 +73,7 @@ def _has_parent(file: ChangedFile) -> bool:
 
 
 def _read(target: PendingWrite) -> _State | None:
-    """Return what is at the path now; raises ToolError for what cannot be restored."""
+    """Return the current state of the path; raises ToolError for types that cannot be restored."""
     status = target.status()
     if status is None:
         return None
@@ -92,7 +92,7 @@ def _is_restored(file: ChangedFile, current: _State | None) -> bool:
 
 
 def _has_mode(current: _State, mode: int | None, changed: int | None) -> bool:
-    """Whether the mode is as wanted; the mode of a change that a file tool made is not known."""
+    """Whether the mode is the wanted one; changes by file tools do not record it."""
     mask = _MODES.get(current.kind)
     return mask is None or mode is None or changed is None or current.mode & mask == mode & mask
 
@@ -142,7 +142,7 @@ def _remove(target: PendingWrite, current: _State) -> None:
 
 
 def _changes(file: ChangedFile, current: _State | None, original: bytes | None) -> tuple[FileChange, ...]:
-    """Describe what was done, so that it can be undone as well: something else in the same place is two changes."""
+    """Describe the restoration so that it can be undone, too: replacing an entry by another kind is two changes."""
     if current is not None and original is not None and current.kind != file.kind_before:
         return (_change(file, current, None), _change(file, None, original))
     return (_change(file, current, original),)

@@ -1,4 +1,4 @@
-"""Rewind: takes back a request and everything after it, in the files and in the conversation."""
+"""Rewind: reverts a request and everything after it, in the files and in the conversation."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -21,9 +21,9 @@ def rewindable_runs(folder: SessionFolder) -> list[RunRecord]:
 
 
 def rewind(folder: SessionFolder, run_id: str, *, redact: Callable[[str], str]) -> UndoResult:
-    """Restore the files to before a run and log that the run and all later ones no longer count.
+    """Restore the files to before a run, and log that the run and all later ones left the conversation.
 
-    A file that was changed since by someone else is left alone and named in the result. Raises SessionBusy if the
+    A file that others changed since is left alone and named in the result. Raises SessionBusy if the
     session is running, UsageError if the run is not in its conversation.
     """
     lock = SessionLock(folder)
@@ -32,7 +32,7 @@ def rewind(folder: SessionFolder, run_id: str, *, redact: Callable[[str], str]) 
         if run_id not in (run.run_id for run in active_runs(record.runs)):
             raise UsageError(f"run {run_id} is not in the conversation of this session")
         order = [run.run_id for run in record.runs]
-        # Undos since then are taken back, too: the files get the content they had before the run.
+        # Undos since then are reverted, too: the files get their content from before the run.
         later = set(order[order.index(run_id) :])
         changes = [change for change in collect_changes(read_events(folder.events)) if change.run_id in later]
         skipped = [text for run in later for text in collect_skipped(read_events(folder.events), run=run)]

@@ -63,7 +63,7 @@ def undo(
 ) -> UndoResult:
     """Restore each file to its content before the changes; a failure does not stop the others.
 
-    `skipped` is what was changed as well and cannot be restored. Reported paths are relative to `cwd` if the run that
+    `skipped` are other changes, which cannot be restored. Reported paths are relative to `cwd` if the run that
     changed the file worked there, else absolute.
     """
     restored: list[FileChange] = []
@@ -90,7 +90,7 @@ def undo(
 
 
 def _doubts(file: ChangedFile, undone_steps: set[str]) -> list[str]:
-    """Return whose change was perhaps undone, too, if commands of several steps ran at the same time."""
+    """Return the steps whose changes may have been undone, too, because their commands ran at the same time."""
     others = sorted({step for recorded in file.changes for step in recorded.overlaps} - undone_steps)
     return [PERHAPS_OTHERS.format(path=file.display_path, steps=", ".join(others))] if others else []
 
@@ -153,7 +153,7 @@ def summarize_undo(undone: UndoResult) -> str:
     lines = [
         _describe_restored(change)
         for change in undone.restored
-        # What takes the place of something else is told once.
+        # A replacement is reported once.
         if change.status != "deleted" or change.path not in became
     ]
     lines += [ALREADY_RESTORED.format(path=path) for path in undone.unchanged]

@@ -1,1 +1,1 @@
-"""Checkpoints: what commands change in the workspace, saved so that it can be taken back."""
+"""Checkpoints: saved states of the workspace, used to undo changes by commands."""

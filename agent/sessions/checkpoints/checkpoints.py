@@ -1,8 +1,8 @@
-"""Checkpoints of a run: what each command changes in the workspace becomes an event, and can be undone.
+"""Checkpoints of a run: changes by commands in the workspace become events and can be undone.
 
-The workspace is saved while the model answers the first request. From then on, before and after each command only what
-has changed is looked at; the look after a command happens while the model reads the result. What commands left for
-other tools to run is found at the end.
+The workspace is saved while the model answers the first request. From then on, only changed folders are scanned before
+and after each command; the scan after a command runs while the model reads the result. Files that commands
+left for other tools to run are searched for at the end.
 """
 
 import asyncio
@@ -28,23 +28,23 @@ T = TypeVar("T")
 # The first request to the model is sent before anything is saved.
 START_DELAY_S = 0.05
 NOT_ALL_SEARCHED = "{folder} is too large to search all of it for files that other tools run"
-# What stands for a call where a step's own worktree was merged.
+# Replaces the call id where a step's worktree was merged.
 MERGE = "merge"
 CANNOT_BE_UNDONE = "what commands change in {folder} cannot be undone: {reason}"
 
 
 class CallWatch:
-    """Follows one call; this one changes no files."""
+    """Watches one call; this class is for calls that change no files."""
 
     async def open(self) -> None:
-        """Return when the call may run."""
+        """Wait until the call may run."""
 
     def close(self, changes: Sequence[FileChange]) -> None:
-        """Note that the call has ended, with the changes it has recorded itself."""
+        """Report the end of the call, with the changes that it recorded itself."""
 
 
 class CommandWatch(CallWatch):
-    """Follows a command, which may change anything."""
+    """Watches a command, which may change anything."""
 
     def __init__(self, checkpoints: "Checkpoints", window: CommandWindow) -> None:
         self._checkpoints = checkpoints
@@ -52,47 +52,47 @@ class CommandWatch(CallWatch):
         self._is_open = False
 
     async def open(self) -> None:
-        """Return when everything is saved that the command may change."""
+        """Wait until everything that the command may change is saved."""
         self._is_open = True
         await self._checkpoints.begin_command(self._window)
 
     def close(self, changes: Sequence[FileChange]) -> None:
-        """Look for changes in the background."""
+        """Scan for changes in the background."""
         if self._is_open:
             self._checkpoints.end_command(self._window)
 
 
 class WriteWatch(CallWatch):
-    """Follows a file tool, which records its own changes."""
+    """Watches a file tool, which records its own changes."""
 
     def __init__(self, checkpoints: "Checkpoints") -> None:
         self._checkpoints = checkpoints
         self._is_open = False
 
     async def open(self) -> None:
-        """Return when nobody looks for changes."""
+        """Wait until no scan is running."""
         await self._checkpoints.begin_write()
         self._is_open = True
 
     def close(self, changes: Sequence[FileChange]) -> None:
-        """Take over the recorded changes."""
+        """Apply the recorded changes."""
         if self._is_open:
             self._checkpoints.end_write(changes)
 
 
 class OutsideWatch(CallWatch):
-    """Follows a file tool of a step that works outside of the workspace, in a worktree of its own."""
+    """Watches a file tool of a step that works outside of the workspace, in its own worktree."""
 
     def __init__(self, noted: dict[str, str | None]) -> None:
         self._noted = noted
 
     def close(self, changes: Sequence[FileChange]) -> None:
-        """Note the recorded changes: they reach the workspace later."""
+        """Store the recorded changes: the merge brings them into the workspace later."""
         self._noted.update({change.path: change.after for change in changes})
 
 
 class Checkpoints:
-    """Follows the calls of a run; nothing it does can fail a call."""
+    """Watches the calls of a run; its failures never fail a call."""
 
     def __init__(
         self, workspace: Workspace, *, channel: Channel, secrets: Secrets, kept: "KeptCheckpoint | None" = None
@@ -115,8 +115,13 @@ class Checkpoints:
         self._code_files: CodeFiles | None = None
         self._all_windows: list[CommandWindow] = []
         self._recorded: dict[str, str | None] = {}
-        # What commands left for other tools to run; known when closed.
+        # Files that commands left for other tools to run; set by `close`.
         self.will_run: tuple[RunnableFile, ...] = ()
+
+    @property
+    def has_followed_commands(self) -> bool:
+        """Return whether anything ran that may have changed files."""
+        return bool(self._all_windows)
 
     def start(self) -> None:
         """Save the workspace in the background."""
@@ -124,7 +129,7 @@ class Checkpoints:
             self._building = asyncio.ensure_future(self._build())
 
     def watch(self, call_id: str, effect: str | None, arguments: Mapping[str, object], ctx: ExecCtx) -> "CallWatch":
-        """Return what follows a call: a command or server may change anything, a file tool says what it has changed."""
+        """Return the watch of a call: a command or server may change anything, a file tool records its changes."""
         if not any(ctx.working_dir.is_relative_to(root) for root in self._workspace.roots):
             noted = self._noted.setdefault(ctx.step_id, {})
             return OutsideWatch(noted) if effect == "write" else CallWatch()
@@ -137,31 +142,34 @@ class Checkpoints:
         return WriteWatch(self) if effect == "write" else CallWatch()
 
     async def begin_command(self, window: CommandWindow) -> None:
-        """Return when everything that a command may change is saved."""
+        """Wait until everything that a command may change is saved."""
         await self._built()
         window.started_ns = earliest_change_ns()
         self._all_windows.append(window)
-        # A look goes on when its caller is cancelled: no other one may start before it has ended.
+        if not self._lock.locked() and (self._keeper is None or self._keeper.is_unchanged()):
+            self._open_window(window)
+            return
+        # A scan continues when its caller is cancelled; no other scan may start before it ends.
         await asyncio.shield(self._start(self._begin(window)))
 
     def end_command(self, window: CommandWindow) -> None:
-        """Look for the changes of a command that has ended, in the background."""
+        """Scan for the changes of a finished command, in the background."""
         window.ended_ns = None if window.is_background else time.time_ns()
         self._start(self._end(window))
 
     async def begin_write(self) -> None:
-        """Keep others from looking while a file tool writes; `end_write` must follow."""
+        """Keep scans from running while a file tool writes; `end_write` must follow."""
         await self._built()
         await self._lock.acquire()
 
     def end_write(self, changes: Sequence[FileChange]) -> None:
-        """Take note of what a file tool has recorded itself."""
+        """Apply the changes that a file tool recorded itself."""
         recorded = {change.path: change.after for change in changes}
         self._recorded |= recorded
         self._start(self._absorb(recorded))
 
     async def record_as(self, step_id: str, change: Callable[[], T]) -> T:
-        """Change the workspace in a thread; it counts as changed by the step."""
+        """Change the workspace in a thread; the changes are attributed to the step."""
         await self._built()
         async with self._lock:
             await self._look(None)
@@ -174,7 +182,7 @@ class Checkpoints:
                 self._windows = others
 
     async def settle(self, step_id: str) -> None:
-        """Wait until everything that the commands of a step changed is recorded; the step ends now."""
+        """Wait until all changes by the commands of an ending step are recorded."""
         while self._looks:
             await asyncio.wait(self._looks)
         if any(window.step_id == step_id for window in self._windows):
@@ -182,9 +190,9 @@ class Checkpoints:
         self._ended_steps.add(step_id)
 
     async def close(self, is_declared: Callable[[str], bool] = lambda path: False) -> None:
-        """Finish what is under way, and delete what was saved and not changed.
+        """Finish running scans, and delete saved contents that did not change.
 
-        `is_declared` tells whether the plan said that a path would be written.
+        `is_declared` returns whether the plan declared that a path would be written.
         """
         self._is_closing = True
         self._is_needed.set()
@@ -257,11 +265,14 @@ class Checkpoints:
     async def _begin(self, window: CommandWindow) -> None:
         async with self._lock:
             await self._look(window)
-            if self._keeper:
-                window.started_ns = earliest_change_ns()
-                self._windows.append(window)
-            else:
-                self._tell_problem(window)
+            self._open_window(window)
+
+    def _open_window(self, window: CommandWindow) -> None:
+        if self._keeper:
+            window.started_ns = earliest_change_ns()
+            self._windows.append(window)
+        else:
+            self._tell_problem(window)
 
     async def _end(self, window: CommandWindow) -> None:
         async with self._lock:
@@ -280,13 +291,14 @@ class Checkpoints:
             self._lock.release()
 
     async def _look(self, looking: CommandWindow | None, recorded: Mapping[str, str | None] | None = None) -> None:
-        """Report what has changed since the last look, except for what a file tool has `recorded`; needs the lock."""
+        """Report the changes since the last scan, except those that a file tool has `recorded`; needs the lock."""
         if self._keeper is None:
             return
         from agent.sessions.checkpoints.tree import TooLarge
 
         try:
-            found = await asyncio.to_thread(self._keeper.look)
+            # Usually nothing has changed, and checking that is faster than starting a thread.
+            found = [] if self._keeper.is_unchanged() else await asyncio.to_thread(self._keeper.look)
             own = [one for one in found if one.path in recorded] if recorded else []
             if recorded and own:
                 hashes = await asyncio.to_thread(self._keeper.save_after, own)
@@ -297,7 +309,7 @@ class Checkpoints:
             await self._give_up(error, looking)
 
     async def _report(self, found: "Sequence[Found]", looking: CommandWindow | None) -> None:
-        """Publish changes with the commands that may have made them; those that no command made are only noted."""
+        """Publish changes with the commands that may have made them; changes outside of commands are only stored."""
         keeper = self._keeper
         assert keeper is not None
         for owner, overlaps, command_id, changed in self._by_owner(found, looking):
@@ -310,13 +322,13 @@ class Checkpoints:
                     skipped=recorded.skipped or None,
                 )
                 await self._channel.publish(event, step_id=owner.step_id, attempt=owner.attempt)
-        # Only now: after a kill, a change that is not in the index is looked for in the log.
+        # Only now: after a kill, changes missing in the index are looked up in the log.
         keeper.commit(found)
 
     def _by_owner(
         self, found: "Iterable[Found]", looking: CommandWindow | None
     ) -> "list[tuple[CommandWindow, tuple[str, ...], str, list[Found]]]":
-        """Group changes by the step they are reported under and the steps that may have made them as well."""
+        """Group changes by the step that reports them and the other steps that may have made them."""
         groups: dict[tuple[str, tuple[str, ...]], tuple[CommandWindow, str, list[Found]]] = {}
         for one in found:
             candidates = attribute(one.changed_ns, self._windows)
@@ -330,7 +342,7 @@ class Checkpoints:
         return [(owner, others, command_id, changed) for (_, others), (owner, command_id, changed) in groups.items()]
 
     async def _give_up(self, error: Exception, looking: CommandWindow | None = None) -> None:
-        """Stop following the workspace: what commands change from now on cannot be undone."""
+        """Stop watching the workspace: later changes by commands cannot be undone."""
         from agent.sessions.checkpoints.tree import TooLarge
 
         reason = f"the folder {error}" if isinstance(error, TooLarge) else f"it cannot be saved ({error})"
@@ -343,7 +355,7 @@ class Checkpoints:
             self._tell_problem(looking)
 
     def _tell_problem(self, window: CommandWindow) -> None:
-        """Say that the changes of a command cannot be undone: once to the user, in the log for each step."""
+        """Report that the changes of a command cannot be undone: once to the user, in the log for each step."""
         if not self._problem:
             return
         message = CANNOT_BE_UNDONE.format(folder=self._workspace.cwd, reason=self._problem)

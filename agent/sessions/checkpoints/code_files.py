@@ -1,5 +1,5 @@
-"""Finds what commands left in the workspace for other tools to run: compared before the first command and after the
-last, whatever `.gitignore` or a checkpoint leaves out."""
+"""Finds files that commands left in the workspace for other tools to run, by comparing the workspace before the first
+and after the last command; `.gitignore` and the exclusions of checkpoints do not apply."""
 
 import os
 import stat
@@ -18,13 +18,13 @@ _MAX_FILE_BYTES = 1_000_000
 _MAX_READ_BYTES = 64_000_000
 _GIT, _PACKAGES, _ENVIRONMENT_MARK = ".git", "node_modules", "pyvenv.cfg"
 _PROGRAM_FOLDERS = ("bin", "Scripts")
-# The libraries of an environment: of them only what Python runs at its start is looked at.
+# Libraries of an environment: only the files that Python runs at its start are checked.
 _LIBRARY_FOLDERS = frozenset({"lib", "lib64", "Lib", "include", "share", "man", "etc"})
 _NAME_IN_A_FOLDER = "x"
 
 
 class _State(NamedTuple):
-    """A file as it is: who runs it, under which name it is reported, and what tells whether it has changed."""
+    """State of a file: the tool that runs it, the path to report, and the signature that shows a change."""
 
     runner: str
     shown: str
@@ -33,14 +33,14 @@ class _State(NamedTuple):
     changed_ns: tuple[int, ...]
 
     def is_same(self, other: "_State") -> bool:
-        """Whether nothing has changed but times."""
+        """Whether nothing but timestamps has changed."""
         if self.digest is not None and other.digest is not None:
             return self.digest == other.digest and self.signature[0] == other.signature[0]
         return self.signature == other.signature
 
 
 class CodeFiles:
-    """Looks at the files of a workspace that tools run; both methods block, so call them in a thread."""
+    """Scans the files of a workspace that tools run; both methods block, so call them in a thread."""
 
     def __init__(self, roots: Iterable[Path], cwd: Path, hidden: Collection[Path]) -> None:
         self._roots = tuple(roots)
@@ -50,7 +50,7 @@ class CodeFiles:
         self.is_complete = True
 
     def remember(self, is_stopped: Callable[[], bool] = lambda: False) -> None:
-        """Note what there is before the first command; a run that ends without one need not wait for it."""
+        """Record the state before the first command; a run without commands need not wait for it."""
         self._before = self._look(is_stopped)
 
     def find_changed(
@@ -59,17 +59,17 @@ class CodeFiles:
         recorded: Mapping[str, str | None],
         is_declared: Callable[[str], bool],
     ) -> tuple[RunnableFile, ...]:
-        """Return what is new or different, by the path that it is reported under.
+        """Return the new and changed files, by reported path.
 
-        `was_running_at` tells whether a command ran at a moment; what a file tool has written (`recorded`, by content),
-        and what the plan declared, is left out.
+        `was_running_at` returns whether a command ran at a time; files written by a file tool (`recorded`, by content)
+        and files declared in the plan are left out.
         """
         found: dict[str, str] = {}
         for path, now in self._look().items():
             before = self._before.get(path)
             if before is not None and before.is_same(now):
                 continue
-            # A folder that was moved keeps the times of what is in it.
+            # A moved folder keeps the timestamps of its contents.
             moments = now.changed_ns[:1] if before is not None else now.changed_ns
             is_tools_work = path in recorded and recorded[path] == now.digest
             if any(map(was_running_at, moments)) and not is_tools_work and not is_declared(path):
@@ -96,7 +96,7 @@ class CodeFiles:
 
 
 class _Walk:
-    """Yields the files of a folder that tools run, the upper ones first; the number of entries is limited."""
+    """Yields the files of a folder that tools run, top down; the number of entries is limited."""
 
     def __init__(self, root: Path, hidden: Collection[Path], is_stopped: Callable[[], bool]) -> None:
         self._root = root
@@ -107,7 +107,7 @@ class _Walk:
         self.is_complete = True
 
     def files(self) -> Iterator[tuple[str, str, str]]:
-        """Yield paths with who runs them, and the path to report."""
+        """Yield paths with the tool that runs them, and the path to report."""
         while self._pending and not self._is_stopped():
             folder, is_behind_link = self._pending.popleft()
             entries = self._list(folder)
@@ -127,7 +127,7 @@ class _Walk:
                     self._pending.append((path, is_behind_link))
 
     def _link(self, path: str, *, is_behind_link: bool) -> Iterator[tuple[str, str, str]]:
-        """Yield a link that a tool follows; one to a folder of the workspace is looked into."""
+        """Yield a link that a tool follows; links to folders of the workspace are followed."""
         if (runner := find_runner(path) or find_runner(f"{path}/{_NAME_IN_A_FOLDER}")) is None:
             return
         yield path, runner, path
@@ -171,7 +171,7 @@ def _read_state(root: Path, path: str, runner: str, shown: str, bytes_left: int)
         status = full.lstat()
         target = str(full.readlink()) if stat.S_ISLNK(status.st_mode) else ""
         behind = full.resolve() if target else full
-        # What a link leads to outside cannot be changed by commands.
+        # Commands cannot change the target of a link to outside.
         content = behind.stat() if target and behind.is_relative_to(root) else status
     except (OSError, RuntimeError):
         return None

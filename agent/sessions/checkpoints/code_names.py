@@ -1,9 +1,9 @@
-"""Files that common tools execute, or take orders from, when somebody merely uses the folder they are in."""
+"""Files that common tools execute or read instructions from when the folder around them is merely used."""
 
 import re
 from functools import cache
 
-# A path as the end of a full one, then who runs it. `*` is anything within one name, `**` any number of folders.
+# The end of a path, then the tool that runs it. `*` matches within one name, `**` any number of folders.
 _TABLE = """
     .envrc                                  direnv, when you enter the folder
     .env.fish                               fish, when you enter the folder
@@ -206,9 +206,9 @@ INSTALLED_PROGRAMS = "the programs of installed packages"
 
 
 def find_runner(path: str) -> str | None:
-    """Return who runs a file, by its path relative to the workspace; None if nobody does unasked."""
+    """Return the tool that runs a file, by its path relative to the workspace; None if no tool executes the file."""
     folder, _, name = path.rpartition("/")
-    # Asked for every file of a workspace: most rows are about the name alone, which is compared once.
+    # Called for every file of a workspace: most rows are about the name alone, which is matched once.
     if folder and (found := _patterns()[0].search(path)):
         return _group_name(found, is_folder=True)
     return _group_name(found, is_folder=False) if (found := _patterns()[1].fullmatch(name)) else None
@@ -227,11 +227,11 @@ def _rows(*, is_folder: bool) -> tuple[tuple[str, str], ...]:
 
 @cache
 def _patterns() -> "tuple[re.Pattern[str], re.Pattern[str]]":
-    """Return the rows about folders as one pattern, and those about names; the group that matches is the row."""
+    """Return the rows about folders and those about names as one pattern each; the matching group is the row."""
     folders, names = (
         "|".join(f"({_ending(pattern)})" for pattern, _ in _rows(is_folder=is_folder)) for is_folder in (True, False)
     )
-    # Without regard to case, as on a Mac: `makefile` is make's as well.
+    # Case-insensitive, as on macOS: `makefile` is read by make as well.
     return re.compile(rf"(?:\A|/)(?:{folders})\Z", re.IGNORECASE), re.compile(names, re.IGNORECASE)
 
 

@@ -1,4 +1,4 @@
-"""Folders that checkpoints leave out: git's own data, caches and environments, and what `.gitignore` names."""
+"""Folders excluded from checkpoints: git data, caches, environments, and folders in `.gitignore`."""
 
 import re
 from collections.abc import Collection, Iterable
@@ -18,18 +18,18 @@ _MAX_WILDCARDS = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IgnoreRule:
-    """One pattern of a `.gitignore`; a negated one takes back an earlier match."""
+    """One pattern of a `.gitignore`; a negated one cancels an earlier match."""
 
     pattern: re.Pattern[str]
     is_negated: bool
 
     def matches(self, path: str) -> bool:
-        """Whether the pattern names a path relative to the folder of its file."""
+        """Whether the pattern matches a path relative to the folder of its file."""
         return self.pattern.match(path) is not None
 
 
 def parse_ignore_file(text: str) -> tuple[IgnoreRule, ...]:
-    """Parse a `.gitignore`; patterns that are too complex are left out, so that their folders are saved."""
+    """Parse a `.gitignore`; patterns that are too complex are skipped, so that their folders are saved."""
     lines = (line.rstrip() for line in text.splitlines())
     return tuple(rule for line in list(lines)[:_MAX_PATTERNS] if (rule := _parse_rule(line)))
 
@@ -48,7 +48,7 @@ def _parse_rule(line: str) -> IgnoreRule | None:
 
 
 def is_heap(folder: str, rules: Iterable[tuple[str, Collection[IgnoreRule]]]) -> bool:
-    """Whether a folder is left out; `rules` has the ignore files above it, each with its folder, outermost first."""
+    """Whether a folder is excluded; `rules` has the ignore files above it, each with its folder, outermost first."""
     if folder.rpartition("/")[2] in HEAP_NAMES:
         return True
     is_ignored = False

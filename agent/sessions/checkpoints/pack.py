@@ -11,19 +11,19 @@ from tooling.contract.fast_dataclass import dataclass
 from tooling.files.open_regular import open_fd, read_regular
 
 _PACK, _INDEX = "pack", "index"
-# The index between two runs.
+# Name of the index between two runs.
 _IDLE_INDEX = "index.idle"
 _HEAD_VALUES = 4
 _CREATE = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 _BUFFER_BYTES = 1 << 20
-# Larger contents are copied by the kernel, which shares their blocks where the filesystem can.
+# Larger contents are copied by the kernel, which shares their blocks if the filesystem supports it.
 _COPY_BYTES = 1 << 18
 _BLOCK_BYTES = 4096
 NOT_SAVED = -1
 
 
 class Entry(NamedTuple):
-    """One name in a folder: what it is, the signature that shows a change, and where its content is in the pack."""
+    """One name in a folder: its type, the signature that shows a change, and the offset of its content in the pack."""
 
     kind: str
     mode: int
@@ -40,7 +40,7 @@ class Entry(NamedTuple):
         return self.offset != NOT_SAVED
 
     def has_same_signature(self, other: "Entry") -> bool:
-        """Whether nothing shows that the content differs."""
+        """Whether the signatures show no difference."""
         if self.kind == "folder":
             return (other.kind, other.mode) == (self.kind, self.mode)
         return self[:6] == other[:6]
@@ -48,7 +48,7 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexLine:
-    """The entry of a path below one of the roots; None if there is none any more."""
+    """The entry of a path below one of the roots; None if it was removed."""
 
     root: int
     path: str
@@ -57,7 +57,7 @@ class IndexLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexHead:
-    """The run that made a pack, its working folder, the folders that are saved, and those in them that are not."""
+    """The run that created a pack, its working folder, the saved folders, and the excluded ones in them."""
 
     run_id: str
     cwd: Path
@@ -66,7 +66,7 @@ class IndexHead:
 
 
 class Pack:
-    """Appends contents and reads them again; `commit` makes the index follow."""
+    """Appends contents and reads them again; `commit` updates the index."""
 
     def __init__(self, folder: Path, fd: int, *, end: int = 0) -> None:
         self._folder = folder
@@ -77,7 +77,7 @@ class Pack:
 
     @classmethod
     def create(cls, folder: Path) -> "Pack":
-        """Start an empty pack in a folder; without an index it counts for nothing."""
+        """Create an empty pack in a folder; it is valid only once it has an index."""
         remove_pack(folder)
         folder.mkdir(mode=0o700, exist_ok=True)
         return cls(folder, os.open(folder / _PACK, _CREATE, 0o600))
@@ -88,7 +88,7 @@ class Pack:
         return self._end + len(self._buffer)
 
     def add(self, fd: int, size: int) -> tuple[int, int]:
-        """Append the content of an open file; return where it begins and how long it is."""
+        """Append the content of an open file; return its offset and length."""
         if size > _COPY_BYTES and (copied := self._copy(fd, size)) is not None:
             return copied
         os.lseek(fd, 0, os.SEEK_SET)
@@ -96,12 +96,12 @@ class Pack:
         while data := os.read(fd, _BUFFER_BYTES):
             self.append(data)
             if len(data) == size:
-                # A whole file, as nearly all are: there is no need to ask for more.
+                # A whole file, as nearly all are: no further read is needed.
                 break
         return start, self.size - start
 
     def append(self, data: bytes) -> int:
-        """Append a content; return where it begins."""
+        """Append a content; return its offset."""
         start = self.size
         self._buffer += data
         if len(self._buffer) >= _BUFFER_BYTES:
@@ -114,7 +114,7 @@ class Pack:
         return os.pread(self._fd, entry.length, entry.offset)
 
     def begin_index(self, head: IndexHead, lines: Iterable[IndexLine]) -> None:
-        """Write the index of a complete snapshot; from then on a later process can use the pack."""
+        """Write the index of a complete snapshot, which makes the pack valid for later processes."""
         self._flush()
         partial = self._folder / f"{_INDEX}.tmp"
         self._index = os.open(partial, _CREATE | os.O_APPEND, 0o600)
@@ -122,22 +122,22 @@ class Pack:
         partial.replace(self._folder / _INDEX)
 
     def commit(self, lines: Iterable[IndexLine]) -> None:
-        """Append entries that have changed to the index."""
+        """Append changed entries to the index."""
         self._flush()
         self._write_index([_encode(line) for line in lines])
 
     def pause(self) -> None:
-        """Make the pack count for nothing between two runs: what changes meanwhile was changed by others."""
+        """Invalidate the pack between two runs: changes made meanwhile are not the agent's."""
         (self._folder / _INDEX).rename(self._folder / _IDLE_INDEX)
 
     def resume(self, head: IndexHead, lines: Iterable[IndexLine]) -> None:
-        """Continue a paused pack for another run, with the entries that have changed meanwhile."""
+        """Resume a paused pack for another run, with the entries that have changed meanwhile."""
         self._flush()
         self._write_index([_encode_head(head), *map(_encode, lines)])
         (self._folder / _IDLE_INDEX).rename(self._folder / _INDEX)
 
     def is_paused(self) -> bool:
-        """Whether a paused pack is still on disk: another process may have removed it."""
+        """Whether a paused pack is still on disk; another process may have removed it."""
         try:
             known = os.fstat(self._fd)
             found = (self._folder / _PACK).lstat()
@@ -181,7 +181,7 @@ class Pack:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenedPack:
-    """A pack that a killed process left, with its entries by root and path."""
+    """A pack left by a killed process, with its entries by root and path."""
 
     pack: Pack
     head: IndexHead
@@ -189,14 +189,14 @@ class OpenedPack:
 
 
 def open_pack(folder: Path) -> OpenedPack | None:
-    """Open the pack of a killed process; None if there is none, or if it was killed before the pack was complete."""
+    """Open the pack of a killed process; None if there is none or it is incomplete."""
     try:
         head, *lines = read_regular(folder / _INDEX).splitlines()
         opened = _decode_head(head)
         entries: dict[tuple[int, str], Entry] = {}
         for line in _decode(lines):
             if isinstance(line, IndexHead):
-                # The pack was continued for another run.
+                # The pack was resumed for another run.
                 opened = line
             elif line.entry is None:
                 entries.pop((line.root, line.path), None)
@@ -239,7 +239,7 @@ def _decode(lines: Iterable[bytes]) -> Iterator[IndexLine | IndexHead]:
                 continue
             root, path, entry = values
         except ValueError:
-            # The process was killed while it wrote the last line.
+            # The process was killed while writing the last line.
             return
         yield IndexLine(root=root, path=path, entry=None if entry is None else Entry(*entry))
 

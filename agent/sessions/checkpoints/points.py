@@ -1,4 +1,4 @@
-"""Points of a run at which the workspace can be looked at again: after each step, and after each call of the lead."""
+"""Points of a run at which the workspace can be reconstructed: after each step, and after each call of the lead."""
 
 import os
 import shutil
@@ -25,7 +25,7 @@ _SUBJECTS = ("command", "code", "path", "file")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """The end of a step, or of one call of the lead; `changes` is what was changed since the point before."""
+    """The end of a step, or of one call of the lead; `changes` are those since the previous point."""
 
     seq: int
     step_id: str
@@ -35,19 +35,19 @@ class Point:
 
     @property
     def name(self) -> str:
-        """What the point comes after."""
+        """The name of the step or call that ends at the point."""
         return f"{self.step_id}: {self.call}" if self.call else f"{self.step_id} ({self.title})"
 
     @property
     def others(self) -> tuple[str, ...]:
-        """Other steps with changes since the point before: they ran at the same time."""
+        """Other steps with changes since the previous point: they ran at the same time."""
         steps = {change.step_id for change in self.changes} | {s for c in self.changes for s in c.overlaps}
         return tuple(sorted(steps - {self.step_id}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryState:
-    """What was at a path at some point; without a hash there was nothing."""
+    """State of a path at a point; without a hash it did not exist."""
 
     kind: Kind
     digest: str | None
@@ -78,14 +78,14 @@ class RunHistory:
                 self._changes.setdefault(change.change.path, []).append(change)
 
     def apply(self, number: int, scratch: Path) -> None:
-        """Make a copy of the folder look as it did at a point; 0 is before the first change of the run."""
+        """Make a copy of the folder look as at a point; 0 is before the first change of the run."""
         seq = self.points[number - 1].seq if number else self._start
-        # Top down: what is in the way of a folder is removed before something is created in it.
+        # Top down: an entry in the way of a folder is removed before something is created in it.
         for path in sorted(self._changes):
             self._set(scratch, path, _state_at(self._changes[path], seq))
 
     def _set(self, scratch: Path, path: str, state: EntryState) -> None:
-        """Make one path of the copy what it was; nothing outside of the copy is ever reached."""
+        """Restore one path of the copy; nothing outside of the copy is ever reached."""
         target = ResolvedPath(root=scratch, relative_path=path, display_path=path)
         try:
             folder = open_parent(target, makes_folders=state.digest is not None)
@@ -135,7 +135,7 @@ class RunHistory:
 
 
 def _points(events: Sequence[Envelope], changes: Sequence[RecordedChange]) -> tuple[Point, ...]:
-    """Return the points of a run in order, each with what was changed since the one before."""
+    """Return the points of a run in order, each with the changes since the previous one."""
     titles = {step.id: step.title for e in events if isinstance(e.event, PlanUpdated) for step in e.event.steps}
     changed_steps = {change.step_id for change in changes}
     ends: dict[int, Point] = {}
@@ -173,7 +173,7 @@ def _call_name(events: Sequence[Envelope], changed: Envelope) -> str:
 
 
 def call_name(tool: str, arguments: Mapping[str, object]) -> str:
-    """Return a tool with what it was called on."""
+    """Return a tool with its main argument."""
     subject = next((str(arguments[name]) for name in _SUBJECTS if name in arguments), "")
     return f"{tool} {subject}".strip()
 
@@ -189,7 +189,7 @@ def _state_at(changes: Sequence[RecordedChange], seq: int) -> EntryState:
 
 
 def _kind_at(folder: int, name: str) -> str:
-    """Return what is at a name; empty if there is nothing."""
+    """Return the type of an entry; empty if there is none."""
     try:
         mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
     except FileNotFoundError:

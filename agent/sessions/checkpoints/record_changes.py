@@ -19,7 +19,7 @@ from tooling.files.sensitive_files import is_sensitive_file
 
 NOT_SAVED = "{path} is too large to be saved, or cannot be read"
 ODD_FILE = "{path} is a pipe, a socket or a device"
-# More diffs than anybody reads; the others are computed when they are asked for.
+# Number of diffs that are stored; further ones are computed on demand.
 _MAX_DIFFS = 40
 _MAX_DIFF_BYTES = 500_000
 _MAX_SEARCHED_BYTES = 2_000_000
@@ -29,7 +29,7 @@ _MAX_SINGLE_SYNCS = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundChanges:
-    """The changes between two checkpoints, and what was changed but cannot be restored."""
+    """The changes between two checkpoints, and the ones that cannot be restored."""
 
     changes: tuple[FileChange, ...] = ()
     skipped: tuple[str, ...] = ()
@@ -94,7 +94,7 @@ class ChangeRecorder:
     def save_after(self, data: bytes) -> str:
         """Save a content from after a change, and return its hash.
 
-        Undo does without it, so a content with a secret, or too large to look for one, is not saved. Not synced: the
+        Undo does not need it, so a content with a secret, or too large to scan for one, is not saved. Not synced: the
         file itself has it.
         """
         if len(data) <= _MAX_SEARCHED_BYTES and not self._secrets.find_secrets(as_text(data) or ""):

@@ -1,4 +1,4 @@
-"""After a kill: records what the commands of the killed run had changed, from the checkpoint that it left."""
+"""Recovery after a kill: records the changes of the killed run's commands from the checkpoint that it left."""
 
 import contextlib
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ def recover(folder: SessionFolder, secrets: Secrets) -> None:
 
 
 def record_lost_changes(folder: SessionFolder, secrets: Secrets) -> None:
-    """Do the same for a session that may be in use: then there is nothing to recover."""
+    """Call `recover` unless the session is in use, in which case there is nothing to recover."""
     if folder.checkpoint.exists():
         with contextlib.suppress(SessionBusy):
             lock = SessionLock(folder)
@@ -56,7 +56,7 @@ def record_lost_changes(folder: SessionFolder, secrets: Secrets) -> None:
 
 
 def _possible_calls(events: Sequence[Envelope]) -> list[Envelope]:
-    """Return the starts of the calls that may have made the changes: those without an end, or the last command."""
+    """Return the starts of the calls that may have made the changes: unfinished ones, or the last command."""
     started: list[Envelope] = []
     open_calls: list[Envelope] = []
     for envelope in events:
@@ -74,7 +74,7 @@ def _possible_calls(events: Sequence[Envelope]) -> list[Envelope]:
 
 
 def _without_recorded(found: FoundChanges, events: Sequence[Envelope]) -> FoundChanges:
-    """Leave out changes that were logged just before the kill."""
+    """Remove changes that were logged just before the kill."""
     logged = [event for envelope in events if isinstance(event := envelope.event, FilesChanged)]
     known = {(change.path, change.before, change.after) for event in logged for change in event.changes}
     told = {text for event in logged for text in event.skipped or ()}

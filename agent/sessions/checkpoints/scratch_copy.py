@@ -1,4 +1,4 @@
-"""A copy of a folder to try something in: the original is never touched."""
+"""Copies a folder for experiments that must not touch the original."""
 
 import contextlib
 import os
@@ -12,14 +12,14 @@ from agent.vocabulary.errors import InputError
 MAX_COPY_BYTES = 4_000_000_000
 _COPY_BYTES = 1 << 26
 _MAX_REWRITTEN_BYTES = 1_000_000
-# Files of virtual environments that name their own folder.
+# Files of virtual environments that contain the path of their folder.
 _SELF_NAMING = (".pth", "pyvenv.cfg")
 
 
 def copy_folder(source: Path, target: Path) -> tuple[str, ...]:
-    """Copy a folder without its pipes, sockets and devices; return the heaps that were left out for their size.
+    """Copy a folder without its pipes, sockets and devices; return the folders that were left out for their size.
 
-    Scripts of virtual environments that name the folder by its path name the copy afterwards.
+    Scripts of virtual environments that contain the path of the folder are changed to that of the copy.
     """
     size, heaps = _measure(source)
     left_out: tuple[str, ...] = ()
@@ -32,7 +32,7 @@ def copy_folder(source: Path, target: Path) -> tuple[str, ...]:
 
 
 def _measure(root: Path) -> tuple[int, dict[str, int]]:
-    """Return the size of a folder, and of the heaps in it."""
+    """Return the size of a folder, and of the caches and environments in it."""
     total = 0
     heaps: dict[str, int] = {}
     for folder, _, names in os.walk(root):
@@ -65,7 +65,7 @@ def _copy_tree(source: Path, target: Path, left_out: frozenset[str], root: Path,
 
 
 def _copy_file(source: Path, target: Path, root: Path, copy: Path) -> None:
-    """Copy a file; the kernel shares its blocks where the filesystem can."""
+    """Copy a file; the kernel shares its blocks if the filesystem supports it."""
     with source.open("rb") as old, target.open("xb") as new:
         status = os.fstat(old.fileno())
         try:

@@ -1,4 +1,4 @@
-"""A folder as of a checkpoint: finds what has changed since, and keeps the contents from before and after."""
+"""A folder as of a checkpoint: finds changes since then, and saves the contents from before and after."""
 
 import os
 import stat
@@ -30,7 +30,7 @@ _KINDS = {stat.S_IFREG: "file", stat.S_IFLNK: "link", stat.S_IFDIR: "folder"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """The size of a folder that is saved; in a larger one what commands change cannot be taken back."""
+    """Size limits of a saved folder; in a larger one, changes by commands cannot be undone."""
 
     max_entries: int = 30_000
     max_bytes: int = 300_000_000
@@ -43,11 +43,11 @@ class TooLarge(Exception):
 
 
 class Stopped(Exception):
-    """The work was stopped from outside."""
+    """The operation was cancelled."""
 
 
 class Difference(NamedTuple):
-    """A path whose entry is not what it was; None if there was or is nothing."""
+    """A path whose entry has changed; None if it did not or does not exist."""
 
     path: str
     before: Entry | None
@@ -55,7 +55,7 @@ class Difference(NamedTuple):
 
 
 class FolderTree:
-    """The entries below one folder, by subfolder; links are never followed, and heaps are left out."""
+    """The entries below one folder, by subfolder; links are never followed, and excluded folders are skipped."""
 
     def __init__(
         self,
@@ -66,7 +66,6 @@ class FolderTree:
         watch: FolderWatch | None = None,
         hidden: tuple[Path, ...] = (),
         limits: Limits | None = None,
-        is_stopped: Callable[[], bool] = lambda: False,
     ) -> None:
         self.number = number
         self.root = root
@@ -74,7 +73,7 @@ class FolderTree:
         self._watch = watch
         self._hidden = frozenset(map(str, hidden))
         self._limits = limits or Limits()
-        self._is_stopped = is_stopped
+        self._is_stopped: Callable[[], bool] | None = None
         self._fd = os.open(root, DIR_FLAGS)
         self._folders: dict[str, dict[str, Entry]] = {}
         self._rules: dict[str, tuple[IgnoreRule, ...]] = {}
@@ -82,18 +81,19 @@ class FolderTree:
         self._count = 0
         self._until = float("inf")
 
-    def build(self) -> None:
+    def build(self, is_stopped: Callable[[], bool]) -> None:
         """Save the whole folder; raises TooLarge and Stopped."""
-        self._until = time.monotonic() + self._limits.max_seconds
+        self._until, self._is_stopped = time.monotonic() + self._limits.max_seconds, is_stopped
         found = list(self._scan_new(""))
         largest = self._largest_saved(entry.size for _, entries in found for entry in entries.values())
         for folder, entries in found:
             self._check_progress()
             self._save_entries(folder, entries, largest)
-        self._until = float("inf")
+        # Later scans belong to other runs, too, and are never given up.
+        self._until, self._is_stopped = float("inf"), None
 
     def load(self, entries: dict[str, Entry]) -> None:
-        """Take over the entries that another process saved."""
+        """Load the entries saved by another process."""
         self._folders = {"": {}}
         for path, entry in entries.items():
             folder, _, name = path.rpartition("/")
@@ -104,6 +104,23 @@ class FolderTree:
         for folder in self._folders:
             self._load_rules(folder)
 
+    def watch(self, watch: FolderWatch) -> bool:
+        """Watch all known folders, and new ones, from now on; False if there are too many, and none is watched."""
+        for folder in self._folders:
+            try:
+                fd = open_beneath(self._fd, folder or ".", _LIST_FLAGS)
+            except OSError:
+                # It is gone: its own folder has the news.
+                continue
+            try:
+                watch.add(self._watch_name(folder), fd)
+            except OSError:
+                return False
+            finally:
+                os.close(fd)
+        self._watch = watch
+        return True
+
     def lines(self) -> Iterator[IndexLine]:
         """Yield all entries for the index of the pack."""
         for folder, entries in self._folders.items():
@@ -111,14 +128,14 @@ class FolderTree:
                 yield IndexLine(root=self.number, path=_join(folder, name), entry=entry)
 
     def refresh(self, changed: set[str] | None) -> list[Difference]:
-        """Return the differences in the folders that the watch names, or in all of them, sorted by path."""
+        """Return the differences in the given folders, or in all of them, sorted by path."""
         found: list[Difference] = []
         for folder in list(self._folders):
             is_changed = changed is None or self._watch_name(folder) in changed
-            # A folder that was removed with the one around it is not known any more.
+            # A folder removed together with its parent is not known any more.
             if is_changed and folder in self._folders:
                 found += self._refresh_folder(folder)
-        # What became something else was first removed.
+        # An entry that changed its type was removed first.
         return sorted(found, key=lambda one: (one.path, one.after is not None))
 
     def entry(self, path: str) -> Entry | None:
@@ -134,7 +151,7 @@ class FolderTree:
         known = self._folders[folder]
         seen = self._list(folder)
         if seen is None:
-            # It is gone: its own folder has the news.
+            # It was removed: its parent reports that.
             return
         for name in known.keys() - seen.keys():
             yield from self._drop(folder, name)
@@ -149,7 +166,7 @@ class FolderTree:
                 yield from self._compare(folder, name, before, entry)
 
     def _compare(self, folder: str, name: str, before: Entry, entry: Entry) -> Iterator[Difference]:
-        """Yield the difference of an entry whose signature differs or cannot be trusted."""
+        """Yield the difference of an entry whose signature differs or is unreliable."""
         after = self._save(folder, name, entry)
         if before.is_saved and after.is_saved:
             has_same_content = before.length == after.length and self._pack.read(before) == self._pack.read(after)
@@ -163,7 +180,7 @@ class FolderTree:
             yield Difference(_join(folder, name), before, after)
 
     def _take(self, folder: str, name: str, entry: Entry) -> Iterator[Difference]:
-        """Yield what is new: an entry, and everything in it."""
+        """Yield a new entry, and everything in it."""
         path = _join(folder, name)
         if entry.kind == "folder":
             if self._is_left_out(path):
@@ -184,7 +201,7 @@ class FolderTree:
         yield Difference(path, None, after)
 
     def _drop(self, folder: str, name: str) -> Iterator[Difference]:
-        """Yield what is gone: an entry, and everything that was in it."""
+        """Yield a removed entry, and everything that was in it."""
         entry = self._folders[folder].pop(name)
         self._racy.discard((folder, name))
         self._count -= 1
@@ -198,7 +215,7 @@ class FolderTree:
         yield Difference(path, entry, None)
 
     def _scan_new(self, top: str) -> Iterator[tuple[str, dict[str, Entry]]]:
-        """Yield a folder that is not known yet and the folders in it, with their entries; nothing for a heap."""
+        """Yield an unknown folder and its subfolders, with their entries; nothing if it is excluded."""
         pending = [top]
         while pending:
             self._check_progress()
@@ -220,7 +237,7 @@ class FolderTree:
             yield folder, entries
 
     def _list(self, folder: str, *, is_new: bool = False) -> dict[str, Entry] | None:
-        """Return the entries of a folder, or None if it cannot be read; a new one is watched from now on."""
+        """Return the entries of a folder, or None if it is unreadable; a new one is watched from now on."""
         try:
             fd = open_beneath(self._fd, folder or ".", _LIST_FLAGS)
         except OSError:
@@ -295,7 +312,7 @@ class FolderTree:
             self._load_rules(folder)
 
     def _note_racy(self, folder: str, name: str, entry: Entry) -> None:
-        """Note whether a later change could leave the signature as it is."""
+        """Record whether a later change could leave the signature unchanged."""
         is_torn = entry.is_saved and entry.kind == "file" and entry.length != entry.size
         if is_torn or (entry.kind != "folder" and entry.ctime_ns > time.time_ns() - _TICK_NS):
             self._racy.add((folder, name))
@@ -320,7 +337,7 @@ class FolderTree:
         return is_heap(path, ((base, self._rules[base]) for base in above if base in self._rules))
 
     def _largest_saved(self, sizes: Iterator[int]) -> int:
-        """Return the size up to which files are saved, so that all of them together stay within the limit."""
+        """Return the size up to which files are saved, so that their total stays within the limit."""
         total, largest = 0, 0
         for size in sorted(sizes):
             total += size
@@ -330,7 +347,7 @@ class FolderTree:
         return self._limits.max_file_bytes
 
     def _check_progress(self) -> None:
-        if self._is_stopped():
+        if self._is_stopped and self._is_stopped():
             raise Stopped
         if time.monotonic() > self._until:
             raise TooLarge(f"takes longer than {self._limits.max_seconds:g} s to save")

@@ -1,4 +1,4 @@
-"""Watches folders with inotify: tells which of them have changed since the last look, without looking at them."""
+"""Watches folders with inotify: reports which of them have changed, without reading them."""
 
 import os
 import struct
@@ -13,7 +13,7 @@ _READ_BYTES = 1 << 16
 
 
 class FolderWatch:
-    """Notes changes in the folders it was given; raises OSError where the system cannot do that."""
+    """Records changes in the given folders; raises OSError on systems without inotify."""
 
     def __init__(self) -> None:
         import ctypes
@@ -38,14 +38,14 @@ class FolderWatch:
         self._numbers[folder] = number
 
     def remove(self, folder: str) -> None:
-        """Forget a folder that is gone; one that was moved keeps its watch under its new name."""
+        """Forget a removed folder; a moved one keeps its watch under its new name."""
         number = self._numbers.pop(folder, None)
         if number is not None and self._folders.get(number) == folder:
             self._libc.inotify_rm_watch(self._fd, number)
             del self._folders[number]
 
     def changed(self) -> set[str] | None:
-        """Return the folders with changes since the last call, or None if too much has happened to know them."""
+        """Return the folders changed since the last call, or None if the event queue overflowed."""
         found: set[str] = set()
         is_complete = True
         while data := self._read():

@@ -25,7 +25,7 @@ _NO_ANSWER = "(This request ended without an answer: {why})"
 
 
 def request_message(context: str, request: str, images: tuple[Image, ...] = ()) -> Message:
-    """Return a request as the model reads it: its context, then its words, and what is attached to be seen."""
+    """Return a request as the model reads it: context, text and images."""
     return Message(role="user", content="\n\n".join(part for part in (context, request) if part), images=images)
 
 
@@ -42,7 +42,7 @@ def read_conversation(
 
 
 def resumed_conversation(log: Path, run_id: str, effect_of: EffectOf) -> UnfinishedStep:
-    """Return the conversation at the point where a run stopped, ready to continue it.
+    """Return the conversation at the point where a run stopped, ready to be resumed.
 
     Other requests that came in between stay in the conversation.
     """
@@ -72,7 +72,7 @@ def _fold(
 
 
 class _ConversationFold:
-    """Accumulates a session's conversation line by line, decoding only what belongs to it."""
+    """Accumulates a session's conversation line by line, decoding only the events that belong to it."""
 
     def __init__(self, effect_of: EffectOf) -> None:
         self._effect_of = effect_of
@@ -93,7 +93,7 @@ class _ConversationFold:
         return self._requests.get(run_id, "")
 
     def last_chain_member(self, run_id: str) -> bool:
-        """Whether no other request came after the run, or after the runs that resumed it."""
+        """Whether no other request followed the run, or the runs that resumed it."""
         current: str | None = self._run_id
         while current is not None and current != run_id:
             current = self._parents.get(current)
@@ -112,7 +112,7 @@ class _ConversationFold:
         self.history.close_turn()
 
     def flush_request(self) -> None:
-        """Add the request of the current run, unless it continues one that is there already."""
+        """Add the request of the current run, unless it resumes a request already in the conversation."""
         if self._waiting is None:
             return
         if self._parents.get(self._run_id) is None:
@@ -163,7 +163,7 @@ class _ConversationFold:
             self.history.start_request(Message(role="user", content=f"{SUMMARY_PREFIX}{end.result}"))
             self._waiting = None
         elif not self._has_lead and self._waiting is not None:
-            # Worked on by a plan of steps: what counts is the question and its answer.
+            # Handled by a plan of steps: only the request and its answer are part of the conversation.
             self._context = ""
             self.flush_request()
             answer = end.result or _NO_ANSWER.format(why=end.error or end.subtype)

@@ -51,7 +51,7 @@ class ResumableRun:
 
 
 def last_session(store: SessionStore, here: Path | None = None) -> SessionFolder:
-    """Return the most recently used session of a folder, else of any; one with nothing but plans does not count."""
+    """Return the most recently used session of a folder, else of any; sessions with nothing but plans are skipped."""
     last: SessionFolder | None = None
     for entry in newest_sessions(store):
         folder = store.folder_for(entry.id)
@@ -66,7 +66,7 @@ def last_session(store: SessionStore, here: Path | None = None) -> SessionFolder
 
 
 def last_unfinished(store: SessionStore, here: Path | None = None) -> ResumableRun:
-    """Return the latest unfinished run of a folder, else of any; a run that is still running does not count."""
+    """Return the latest unfinished run of a folder, else of any; runs in progress are skipped."""
     best: ResumableRun | None = None
     elsewhere: ResumableRun | None = None
     problem: OSError | None = None
@@ -94,7 +94,7 @@ def last_unfinished(store: SessionStore, here: Path | None = None) -> ResumableR
 
 
 def is_newest_run(store: SessionStore, run: ResumableRun) -> bool:
-    """Whether no run has been started in the folder of a run since then."""
+    """Whether no later run was started in the folder of a run."""
     sessions = (store.folder_for(entry.id) for entry in newest_sessions(store))
     newest = next((folder for folder in sessions if _is_here(folder, Path(run.run.cwd)) and _has_worked(folder)), None)
     return newest == run.folder and read_session(run.folder).runs[-1].run_id == run.run.run_id
@@ -105,7 +105,7 @@ def _later(one: ResumableRun | None, other: ResumableRun) -> ResumableRun:
 
 
 def _is_here(folder: SessionFolder, here: Path) -> bool:
-    """Whether the last run of a session worked in a folder; a session that cannot be read did not."""
+    """Whether the last run of a session worked in a folder; False if the session is unreadable."""
     try:
         return read_head(folder).cwd == str(here)
     except OSError:
@@ -121,12 +121,22 @@ def _has_worked(folder: SessionFolder) -> bool:
 
 
 def unfinished_in(folder: SessionFolder) -> ResumableRun | None:
-    """Return the newest run of a session that is unfinished and was not resumed, if any."""
+    """Return the newest run of a session that is unfinished and was not resumed, if any.
+
+    One that failed before it could do anything has nothing to continue: it is resumed only by its name.
+    """
     record = read_session(folder)
-    open_ends = latest_of_chains(
-        _parents(record), (run.run_id for run in active_runs(record.runs) if is_unfinished(run))
-    )
+    runs = (run for run in active_runs(record.runs) if is_unfinished(run) and not run.failed_to_start)
+    open_ends = latest_of_chains(_parents(record), (run.run_id for run in runs))
     return _resumable_run(folder, record, open_ends[-1]) if open_ends else None
+
+
+def unfinished_at_end(folder: SessionFolder) -> ResumableRun | None:
+    """Return the unfinished run of a session, unless the user has sent other requests since."""
+    found = unfinished_in(folder)
+    requests = [run for run in active_runs(read_session(folder).runs) if run.run_id.startswith(_RUN_PREFIX)]
+    worked = [run for run in requests if not run.plan_only and not run.failed_to_start]
+    return found if found and worked[-1].run_id == found.run.run_id else None
 
 
 def find_resumable_run(store: SessionStore, prefix: str) -> ResumableRun:

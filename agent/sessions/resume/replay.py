@@ -19,7 +19,7 @@ RECORD_HINT = "record a run with `agent run --record FILE`; `agent run --replay 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
-    """The request to submit again, the cassette with the model's replies, and who planned."""
+    """The request to submit again, the cassette with the model's replies, and the planning mode."""
 
     submit: Submit
     cassette: Path
@@ -46,7 +46,7 @@ def resumed_message(run_id: str, resumes: str) -> str:
 
 
 def _planning(started: RunStarted, events: Sequence[Envelope]) -> PlanningMode:
-    """Return how the run was planned, whatever the setting is now."""
+    """Return the planning mode of the run, regardless of the current setting."""
     if not any(envelope.step_id == LEAD for envelope in events):
         return "always"
     return "auto" if PLAN_TOOL in started.tools else "never"

@@ -32,7 +32,7 @@ from tooling.contract.image import Image
 from tooling.contract.json_codec import decode, encode
 from tooling.contract.lazy_pattern import lazy_pattern
 
-# Statuses of a step that was stopped from outside; "" means that the log has no end for it.
+# Statuses of a step that was stopped externally; "" means that the log has no end for it.
 _INTERRUPTED = frozenset({"", "cancelled", "timeout"})
 _RESULT_STEP = lazy_pattern(r'^<result step="([^"]+)"', re.MULTILINE)
 _PLAN_FIELDS = ("id", "title", "instruction", "depends_on", "writes", "context", "verify")
@@ -75,7 +75,7 @@ class RunIsFinished(UsageError):
 
 
 class ResumedMeanwhile(UsageError):
-    """Another process resumed the run first and reported a result, which the user should see before it is repeated."""
+    """Another process resumed the run first and reported a result, which the user should see before resuming again."""
 
     def __init__(self, run_id: str, last: str) -> None:
         super().__init__(
@@ -101,7 +101,7 @@ def unfinished_run(log: Path, run_id: str, effect_of: EffectOf) -> UnfinishedRun
     plan = state.plan_steps()
     steps = {step.id: unfinished for step in plan if (unfinished := state.unfinished_step(step, effect_of))}
     has_lead = any(step.id == LEAD for step in plan)
-    # Without a plan a lead may take over, too.
+    # Without a plan, a lead can also resume it.
     led = resumed_conversation(log, run_id, effect_of) if has_lead or not plan else None
     if led and has_lead:
         calls = state.repeated_calls(led.open_calls) or state.lost_plan_call(plan)
@@ -203,18 +203,18 @@ class _ChainState:
         return None
 
     def repeated_calls(self, calls: tuple[ToolCall, ...]) -> tuple[ToolCall, ...]:
-        """Return the unfinished calls of the lead to make again; steps that are in the plan are only awaited."""
+        """Return the unfinished calls of the lead to repeat; steps that are in the plan are only awaited."""
         return calls if self._has_new_plan else tuple(replace(call, arguments={}) for call in calls)
 
     def lost_plan_call(self, plan: tuple[PlanStep, ...]) -> tuple[ToolCall, ...]:
-        """Return the call for steps that were started while the lead still wrote its plan, which it never finished."""
+        """Return the call for steps that were started while the lead wrote a plan that it never finished."""
         steps = [{name: encode(getattr(step, name)) for name in _PLAN_FIELDS} for step in plan if step.id != LEAD]
         if not (steps and self._is_writing_plan):
             return ()
         return (ToolCall(id=f"resumed{len(self.plan_reasons)}", name=PLAN_TOOL, arguments={"steps": steps}),)
 
     def reported_steps(self) -> dict[str, ExecutorResponse]:
-        """Return how the steps ended whose results the lead has read."""
+        """Return the results of the steps that the lead has read."""
         return {
             name: ExecutorResponse(task_id=name, status=step.status, summary=step.summary)
             for name, step in self._steps.items()
@@ -222,7 +222,7 @@ class _ChainState:
         }
 
     def _apply_to_effects(self, line: LogLine) -> None:
-        # Results are long, and few calls have effects outside.
+        # Results are long, and few calls have external effects.
         if line.type == ToolCompleted.type and self.effects.is_settled:
             return
         match (envelope := line.envelope()) and envelope.event:

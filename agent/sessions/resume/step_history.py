@@ -40,7 +40,7 @@ EffectOf = Callable[[str], Effect | None]
 
 @dataclass(slots=True)
 class _RecordedCall:
-    """A tool call and what is known of its result."""
+    """A tool call and the known part of its result."""
 
     call: ToolCall
     has_started: bool = False
@@ -64,7 +64,7 @@ class StepHistory:
         self._changed_paths: list[str] = []
         self._has_ended = False
         self._is_interrupted = False
-        # Whether step or run ended in spite of an answer without success: on resume the work goes on.
+        # Whether the step or run ended without success despite an answer: on resume the work continues.
         self.has_failed = False
 
     def apply(self, envelope: Envelope) -> None:
@@ -95,18 +95,18 @@ class StepHistory:
 
     @property
     def open_calls(self) -> tuple[ToolCall, ...]:
-        """The calls that handed out steps and have not ended."""
+        """The unfinished calls that delegated steps."""
         return tuple(pending.call for pending in self._pending_calls if _can_repeat(pending))
 
     def start_request(self, message: Message) -> None:
-        """Begin the next request of the conversation; calls that never ended will not."""
+        """Start the next request of the conversation; unfinished calls stay unfinished."""
         self.close_turn()
         self.messages.append(message)
         self.facts, self.internal_calls = [], []
         self.turns, self._has_ended, self.has_failed = 0, False, False
 
     def resume(self) -> None:
-        """Prepare for the next run, which has its own turn limit and may retry what was refused."""
+        """Prepare for the next run, which has its own turn limit and may retry refused calls."""
         still_open = [pending for pending in self._pending_calls if _can_repeat(pending)]
         self._pending_calls = [pending for pending in self._pending_calls if not _can_repeat(pending)]
         self.close_turn()
@@ -210,7 +210,7 @@ class StepHistory:
 
 
 def _can_repeat(recorded: _RecordedCall) -> bool:
-    """Whether an unfinished call is made again on resume: steps that were handed out keep their results."""
+    """Whether an unfinished call is repeated on resume: delegated steps keep their results."""
     return recorded.result is None and recorded.call.name == PLAN_TOOL
 
 
@@ -229,7 +229,7 @@ def unfinished_task(events: Iterable[Envelope], effect_of: EffectOf) -> Unfinish
 
 
 def unfinished_call(events: Iterable[Envelope], effect_of: EffectOf, step_id: str) -> UnfinishedStep | None:
-    """Return the outcome of a tool step's call, or None if the call can safely be made again."""
+    """Return the outcome of a tool step's call, or None if the call can safely be repeated."""
     history = _replay(events, effect_of)
     calls = [recorded for recorded in history.internal_calls if not recorded.call.id.startswith(f"{step_id}.check.")]
     if not calls:
@@ -248,7 +248,7 @@ def unfinished_call(events: Iterable[Envelope], effect_of: EffectOf, step_id: st
             output_preview=text,
         )
         return UnfinishedStep(messages=(Message(role="tool", content=text, tool_call_id=last.call.id),), facts=(fact,))
-    # An effect outside the workspace is not repeated without being asked about, also if the call is made again.
+    # An effect outside the workspace is not repeated without asking, even if the call is repeated.
     if text != UNKNOWN_CALL:
         return None
     return UnfinishedStep(messages=(Message(role="tool", content=text, tool_call_id=last.call.id),))

@@ -58,7 +58,7 @@ def load_document(folder: SessionFolder) -> SessionDocument:
 
 
 def _shown(raw: bytes, session_id: str) -> Envelope | None:
-    """Decode a line; of a reply that only calls tools, whose calls have events of their own, no more than its usage."""
+    """Decode a line; a reply that only calls tools is reduced to its usage, since calls have their own events."""
     if raw.startswith(_MESSAGE) and _CALLS in raw and (line := parse_head(raw)) and line.step_id:
         return Envelope(
             event=MessageAdded(role="assistant", content="", tool_calls=(), spent=line.spent()),
@@ -74,7 +74,7 @@ def _shown(raw: bytes, session_id: str) -> Envelope | None:
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    """Collect no garbage meanwhile: among a million objects that are all in use, searching takes most of the time."""
+    """Disable garbage collection: scanning a million live objects would take most of the time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

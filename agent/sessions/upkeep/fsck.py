@@ -37,7 +37,7 @@ def accessible_to_others(mode: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """One problem; `is_mended` means that it is repaired or can do no more harm."""
+    """One problem; `is_mended` means that it is repaired or harmless."""
 
     path: str
     what: str
@@ -45,8 +45,8 @@ class Problem:
 
 
 def check_session(folder: SessionFolder, *, repair: bool = True) -> list[Problem]:
-    """Check a session and repair it if asked to; holds its lock meanwhile. Raises SessionBusy."""
-    # Before locking: no process can work in a session whose lock is no file.
+    """Check a session and optionally repair it; holds its lock meanwhile. Raises SessionBusy."""
+    # Before locking: no process can work in a session whose lock is not a file.
     odd_lock = list(_check_kind(folder.lock, folder, repair=repair))
     lock = SessionLock(folder) if repair or not odd_lock else None
     try:
@@ -66,7 +66,7 @@ def check_session(folder: SessionFolder, *, repair: bool = True) -> list[Problem
 
 
 def _check_kinds(folder: SessionFolder, *, repair: bool) -> Iterator[Problem]:
-    """Move away what has the name of a file or folder of the session and is none."""
+    """Move away entries of the wrong type with the name of a session's file or folder."""
     parts = (folder.outputs, folder.blobs, folder.steps)
     for path in (*parts, folder.workspace):
         if path.exists() and not path.is_dir():
@@ -88,7 +88,7 @@ def _move_away(path: Path, folder: SessionFolder, what: str, *, repair: bool) ->
 
 
 def _check_modes(folder: SessionFolder, *, repair: bool) -> Iterator[Problem]:
-    """Everything outside the workspace must be private to its owner."""
+    """Check that everything outside the workspace is private to its owner."""
     parts = (folder.outputs, folder.blobs, folder.steps)
     entries = [path for part in (folder.root, *parts) if part.is_dir() for path in part.iterdir()]
     for path in (folder.root, *entries):
@@ -114,11 +114,11 @@ def _check_leftovers(folder: SessionFolder, *, repair: bool) -> Iterator[Problem
 
 
 def _check_log(folder: SessionFolder, *, repair: bool) -> Iterator[Problem]:
-    """Check the log and all that it refers to."""
+    """Check the log and everything it refers to."""
     try:
         lines = read_regular(folder.events).splitlines(keepends=True)
     except NotRegularFile:
-        # It is reported already.
+        # Already reported.
         return
     except FileNotFoundError:
         yield Problem(path=folder.events.name, what=NO_LOG, is_mended=False)
@@ -130,7 +130,7 @@ def _check_log(folder: SessionFolder, *, repair: bool) -> Iterator[Problem]:
 
 
 def _check_lines(folder: SessionFolder, lines: list[bytes], *, repair: bool) -> Iterator[Problem]:
-    """Move invalid lines out of the log into a backup beside it."""
+    """Move invalid lines from the log into a backup next to it."""
     invalid = [number for number, line in enumerate(lines, 1) if not _is_object(line)]
     if not invalid and (not lines or lines[-1].endswith(b"\n")):
         return
@@ -203,7 +203,7 @@ def _check_blobs(folder: SessionFolder, *, repair: bool) -> Iterator[Problem]:
 
 
 def _check_summary(folder: SessionFolder, *, repair: bool) -> Iterator[Problem]:
-    """A summary that only lacks the end of the log is normal after a killed run."""
+    """Check the summary; one that only lacks the end of the log is normal after a killed run."""
     if not folder.events.is_file():
         return
     problem, is_invalid = "", False

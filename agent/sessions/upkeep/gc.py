@@ -89,7 +89,7 @@ def did_not_stop(busy: str) -> str:
 
 
 def _can_signal(pid: int, folder: SessionFolder) -> bool:
-    """Whether this process certainly holds the session and is not ours; a pid may have been reused."""
+    """Whether another process certainly holds the session; a pid may have been reused."""
     return pid != os.getpid() and has_file_open(pid, folder.lock)
 
 

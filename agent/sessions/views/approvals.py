@@ -1,4 +1,4 @@
-"""The log of approvals: what was asked, what was decided and by whom, folded from the event logs."""
+"""The log of approvals: requests, decisions and deciders, folded from the event logs."""
 
 from collections.abc import Iterator
 from itertools import chain
@@ -40,9 +40,9 @@ class ApprovalRecord:
 def approval_log(
     store: SessionStore, session_id: str | None = None, *, with_unasked: bool = False
 ) -> Iterator[ApprovalRecord]:
-    """Yield all approvals, newest session first and newest request first; sessions that cannot be read are skipped.
+    """Yield all approvals, newest session first and newest request first; unreadable sessions are skipped.
 
-    With `with_unasked`, also what ran, was written or was reached without anybody being asked.
+    With `with_unasked`, also yield actions that were allowed without asking.
     """
     folders = [store.find(session_id)] if session_id else [store.folder_for(row.id) for row in newest_sessions(store)]
     return chain.from_iterable(_read_approvals(folder, with_unasked=with_unasked) for folder in folders)
@@ -107,7 +107,7 @@ def _record(
 
 
 def _unasked(session_id: str, envelopes: list[Envelope]) -> Iterator[ApprovalRecord]:
-    """Yield the calls that something other than the user let pass."""
+    """Yield the calls that were allowed by something other than the user."""
     cwd = ""
     started: dict[tuple[str, str], Envelope] = {}
     for envelope in envelopes:

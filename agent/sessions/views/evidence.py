@@ -20,7 +20,7 @@ from tooling.files.open_regular import open_fd
 from tooling.finish import output_stem
 from tooling.output import decode_output
 
-# More than anybody reads; what is longer is better searched in its file.
+# Longer outputs are better searched in their file.
 MAX_OUTPUT_BYTES = 4_000_000
 # The notice in a trimmed output. Only the file name is used: the file is in the session's `outputs` folder.
 _TRIM_NOTICE = lazy_pattern(r"^\[\.\.\. .*; full output: (?P<path>.+) \.\.\.\]$", re.MULTILINE)
@@ -66,7 +66,7 @@ def _planned_steps(chain: list[list[Envelope]]) -> dict[str, PlanStep]:
 
 
 def read_bounded(file: BinaryIO, path: Path) -> bytes:
-    """Return the content of a file; of an enormous one the beginning and the end, and how to see the rest."""
+    """Return the content of a file; for an enormous one the beginning and the end, and how to see the rest."""
     size = os.fstat(file.fileno()).st_size
     if size <= MAX_OUTPUT_BYTES:
         return file.read()

@@ -43,7 +43,7 @@ class SessionRow:
 
 
 def newest_sessions(store: SessionStore) -> list[SessionEntry]:
-    """Return all sessions, most recently modified first; one that is removed meanwhile is left out."""
+    """Return all sessions, most recently modified first; sessions removed meanwhile are skipped."""
     ids = store.ids()
     if not ids:
         return []
@@ -61,7 +61,7 @@ def session_rows(store: SessionStore, sessions: list[SessionEntry], limit: int |
 
 
 def session_row(folder: SessionFolder) -> SessionRow:
-    """Return the row of one session; one that cannot be read gets a row that says so."""
+    """Return the row of one session; an unreadable one gets a row that says so."""
     try:
         head = read_head(folder)
     except OSError as error:
@@ -141,7 +141,7 @@ def run_rows(folder: SessionFolder) -> list[RunRow]:
 def newest_runs(store: SessionStore, limit: int | None = None) -> list[RunRow]:
     """Return the newest runs of all sessions, reading no more sessions than needed.
 
-    Sessions that cannot be read are skipped; raises their OSError only if there are no rows at all.
+    Unreadable sessions are skipped; their OSError is raised only if there are no rows at all.
     """
     rows: list[RunRow] = []
     problem: OSError | None = None
@@ -180,7 +180,7 @@ def find_runs_by_prefix(store: SessionStore, prefix: str) -> dict[str, SessionFo
     problems: list[OSError] = []
     found = _match_runs(store, prefix, _ids_in_summary, problems) or _match_runs(store, prefix, _ids_in_log, problems)
     if problems and not found:
-        # The run may be in a session that could not be read.
+        # The run may be in an unreadable session.
         raise problems[0]
     return found
 

@@ -36,7 +36,7 @@ E = TypeVar("E")
 class CallView:
     """One tool call; if the log has no end for it, its status is `unfinished`.
 
-    `output` is what the model read, or the full output if `output_file` names the file it is stored in. `is_check`
+    `output` is the text that the model read, or the full output if `output_file` names its file. `is_check`
     marks a call that the agent itself made to verify the step.
     """
 

@@ -8,7 +8,15 @@ from dataclasses import field, replace
 from pathlib import Path
 
 from agent.protocol.envelope import Envelope
-from agent.protocol.events import MessageAdded, PlanUpdated, RunCompleted, RunStarted, SessionRewound, StepCompleted
+from agent.protocol.events import (
+    ManifestApplied,
+    MessageAdded,
+    PlanUpdated,
+    RunCompleted,
+    RunStarted,
+    SessionRewound,
+    StepCompleted,
+)
 from agent.sessions.log.log_index import LogLine, read_lines
 from agent.sessions.store import SessionFolder
 from agent.vocabulary.usage import Usage
@@ -19,11 +27,20 @@ from tooling.files.open_regular import NOT_REGULAR, NotRegularFile, open_regular
 
 MAX_RUNS = 50
 _SUMMARY_CHARS = 2000
-# Longer than a run is silent while it ends: a log that may still grow is not worth writing a summary for.
+# Longer than a run is silent while it ends: no summary is written for a log that may still grow.
 _IDLE_NS = 2_000_000_000
-# Only these events are decoded; of the others the head is enough.
+# Only these events are decoded; for the others the head is enough.
 _SUMMARY_EVENTS = frozenset(
-    event.type for event in (RunStarted, MessageAdded, PlanUpdated, StepCompleted, SessionRewound, RunCompleted)
+    event.type
+    for event in (
+        RunStarted,
+        ManifestApplied,
+        MessageAdded,
+        PlanUpdated,
+        StepCompleted,
+        SessionRewound,
+        RunCompleted,
+    )
 )
 
 
@@ -38,9 +55,10 @@ class StepRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
-    """One past run; `resumes` is the id of the run it resumed, `rewound_to` that of the run a rewind went back to.
+    """One past run; `resumes` is the id of the run it resumed, `rewound_to` the run that a rewind went back to.
 
-    `spent` is the known usage, by step, of a run without an end; planning has an empty step id.
+    `spent` is the known usage, by step, of a run without an end; planning has an empty step id. `manifest_file` is the
+    manifest that limited the run. A run that failed before it was set up has no tools.
     """
 
     run_id: str
@@ -61,12 +79,19 @@ class RunRecord:
     planner_model: str = ""
     plan_only: bool = False
     rewound_to: str | None = None
+    manifest_file: str | None = None
+    has_tools: bool = True
     spent: Mapping[str, Usage] = field(default_factory=dict)
 
     @property
     def known_usage(self) -> Usage | None:
         """The usage of the run as far as the log has it; None if it has none."""
         return self.usage or (sum(self.spent.values(), Usage()) if self.spent else None)
+
+    @property
+    def failed_to_start(self) -> bool:
+        """Whether the run failed before it could do anything, for example for want of a model."""
+        return self.subtype != "unfinished" and not (self.has_tools or self.steps)
 
     @property
     def titled_steps(self) -> tuple[tuple[str, str], ...]:
@@ -107,7 +132,7 @@ def active_runs(runs: Sequence[RunRecord]) -> tuple[RunRecord, ...]:
         if run.rewound_to is None:
             kept.append(run)
         else:
-            # A run that is not listed is older than all that are.
+            # A run that is not listed is older than all listed ones.
             kept = kept[: next((at for at, known in enumerate(kept) if known.run_id == run.rewound_to), 0)]
     return tuple(kept)
 
@@ -119,6 +144,8 @@ class _SummaryBuilder:
         self._record = record
         self._runs = {run.run_id: run for run in record.runs}
         self._steps = {run.run_id: {step.id: step for step in run.step_results} for run in record.runs}
+        # What each run has spent, by step.
+        self._spent = {run.run_id: dict(run.spent) for run in record.runs}
         # A plan is announced again whenever it grows; only the newest is decoded.
         self._plans: dict[str, LogLine] = {}
         # Costs of finished runs; the last run is added when it ends or when another one starts.
@@ -132,12 +159,13 @@ class _SummaryBuilder:
             self._cost += self._unfinished_cost()
             self._runs[line.run_id] = RunRecord(run_id=line.run_id, date=line.ts)
             self._steps[line.run_id] = {}
+            self._spent[line.run_id] = {}
             self._count += 1
         if line.type == PlanUpdated.type:
             self._plans[line.run_id] = line
-            self._add_usage(line, "", Usage())
+            self._set_usage(line, "", Usage())
         elif line.type == MessageAdded.type and line.step_id is not None:
-            self._add_usage(line, line.step_id, self._runs[line.run_id].spent.get(line.step_id, Usage()))
+            self._set_usage(line, line.step_id, self._spent[line.run_id].get(line.step_id, Usage()))
         elif self._is_relevant(line) and (envelope := line.envelope()):
             self._apply_event(envelope)
 
@@ -145,16 +173,15 @@ class _SummaryBuilder:
     def _is_relevant(line: LogLine) -> bool:
         return line.type in _SUMMARY_EVENTS
 
-    def _add_usage(self, line: LogLine, step_id: str, before: Usage) -> None:
+    def _set_usage(self, line: LogLine, step_id: str, before: Usage) -> None:
         """Add the usage of a line without decoding it: messages inside steps are most of a log."""
         if usage := line.spent():
-            run = self._runs[line.run_id]
-            self._runs[run.run_id] = replace(run, spent={**run.spent, step_id: before + usage})
+            self._spent[line.run_id][step_id] = before + usage
 
     def _unfinished_cost(self) -> Usage:
         """Return the usage of the last run if it has no end."""
-        last = next(reversed(self._runs.values()), None)
-        return Usage() if last is None else sum(last.spent.values(), Usage())
+        last = next(reversed(self._runs), None)
+        return Usage() if last is None else sum(self._spent[last].values(), Usage())
 
     def _apply_event(self, envelope: Envelope) -> None:
         run = self._runs[envelope.run_id]
@@ -165,14 +192,17 @@ class _SummaryBuilder:
             case MessageAdded(role="user", content=content, delta=False) if envelope.step_id is None:
                 run = replace(run, user=content)
             case StepCompleted(status=status, summary=summary, usage=usage):
-                run = replace(run, spent={**run.spent, envelope.step_id or "": usage})
+                self._spent[run.run_id][envelope.step_id or ""] = usage
                 record = StepRecord(id=envelope.step_id or "", status=status, summary=summary[:_SUMMARY_CHARS])
                 self._steps[run.run_id].pop(record.id, None)
                 self._steps[run.run_id][record.id] = record
+            case ManifestApplied(by="file", manifest_file=path):
+                run = replace(run, manifest_file=path)
             case SessionRewound(before_run=before):
                 run = replace(run, rewound_to=before)
             case RunCompleted() as end:
                 self._cost += end.usage
+                self._spent[run.run_id] = {}
                 run = _with_end(run, end)
             case _:
                 pass
@@ -196,13 +226,20 @@ class _SummaryBuilder:
 
     def _with_steps(self, run: RunRecord) -> RunRecord:
         plan = self._plans.get(run.run_id)
-        envelope = plan.envelope() if plan else None
-        steps = envelope.event.steps if envelope and isinstance(envelope.event, PlanUpdated) else None
         return replace(
             run,
-            steps=run.steps if steps is None else tuple(f"{step.id}: {step.title}" for step in steps),
+            spent=self._spent[run.run_id],
+            steps=run.steps if plan is None else _step_titles(plan, run.steps),
             step_results=tuple(self._steps[run.run_id].values()),
         )
+
+
+def _step_titles(plan: LogLine, known: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the id and the title of each step of a plan, without decoding the rest of it; `known` if it is damaged."""
+    try:
+        return tuple(f"{step['id']}: {step['title']}" for step in json.loads(plan.raw)["steps"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return known
 
 
 def _with_start(run: RunRecord, start: RunStarted) -> RunRecord:
@@ -215,6 +252,7 @@ def _with_start(run: RunRecord, start: RunStarted) -> RunRecord:
         model=start.model,
         planner_model=start.planner_model,
         plan_only=start.plan_only,
+        has_tools=bool(start.tools),
     )
 
 
@@ -226,7 +264,6 @@ def _with_end(run: RunRecord, end: RunCompleted) -> RunRecord:
         exit_code=end.exit_code,
         usage=end.usage,
         duration_ms=end.duration_ms,
-        spent={},
     )
 
 
@@ -311,9 +348,9 @@ def refresh_session(folder: SessionFolder) -> Path | None:
 
 
 def write_session(path: Path, record: SessionRecord) -> None:
-    """Replace SESSION.json atomically."""
+    """Replace SESSION.json atomically; after a power cut the old one may be back, which is caught up from the log."""
     text = json.dumps(encode(record), ensure_ascii=False, indent=1)
-    write_atomic(path, text.encode("utf-8", "backslashreplace"))
+    write_atomic(path, text.encode("utf-8", "backslashreplace"), is_name_synced=False)
 
 
 def _load_summary(folder: SessionFolder, size: int) -> tuple[SessionRecord, bool]:
@@ -324,7 +361,7 @@ def _load_summary(folder: SessionFolder, size: int) -> tuple[SessionRecord, bool
     except ValueError:
         return empty, False
     if record is None:
-        # What is there and cannot be read, such as a pipe, is not overwritten: `sessions fsck` reports it.
+        # An unreadable entry, such as a pipe, is not overwritten: `sessions fsck` reports it.
         return empty, not os.path.lexists(folder.summary)
     fits = record.id == folder.id and 0 < record.log_bytes <= size
     return (record if fits else empty), True

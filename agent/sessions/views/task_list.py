@@ -1,4 +1,4 @@
-"""The agent's to-do list as the event log has it: it outlives the run, and a kill."""
+"""The agent's to-do list, read from the event log, so that it survives the run and a crash."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,7 +11,7 @@ from tooling.contract.result import TaskItem
 
 
 def read_tasks(log: Path, step_id: str = LEAD, resumes: str | None = None) -> tuple[TaskItem, ...]:
-    """Return the last list of a step: the lead's of the whole session, another step's of the run that is resumed."""
+    """Return the last list of a step: the lead's of the whole session, or another step's of the resumed run."""
     if not log.exists():
         return ()
     if step_id == LEAD:

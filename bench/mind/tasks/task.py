@@ -1,4 +1,4 @@
-"""A task: the files of its folder, what is asked for, and a check of what was done."""
+"""A task: the files of its folder, the request, and a check of the result."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ CHECK_TIMEOUT_S = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """What an agent left behind."""
+    """The folder after an agent's run."""
 
     folder: Path
 
@@ -25,7 +25,7 @@ class Work:
     def run(self, *words: str) -> str:
         """Return the output of a command in the folder, or nothing if it fails.
 
-        The command may be what a weak model wrote: it has no network, and can write only to the folder.
+        The command may run code of a weak model: it has no network, and can write only to the folder.
         """
         result = self._run_confined(*words)
         return result.stdout if result.returncode == 0 else ""
@@ -35,7 +35,7 @@ class Work:
         return self.run(sys.executable, "-c", code)
 
     def passes_tests(self, name: str) -> bool:
-        """Say whether pytest finds tests in a file and all of them pass."""
+        """Return whether pytest finds tests in a file and all of them pass."""
         return self._run_confined(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", name).returncode == 0
 
     def _run_confined(self, *words: str) -> subprocess.CompletedProcess[str]:
@@ -54,7 +54,7 @@ Check: TypeAlias = Callable[[Work], bool]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """One task; `check` is true only for exactly what was asked for."""
+    """One task; `check` is true only for exactly the requested result."""
 
     name: str
     request: str
@@ -72,7 +72,7 @@ class Task:
 def confine(
     folder: Path, *, has_network: bool, readable: tuple[Path, ...] = (), writable: tuple[Path, ...] = ()
 ) -> list[str]:
-    """Return the start of a command line that lets a program write only to a folder, and to what is named."""
+    """Return the start of a command line that lets a program write only to a folder and the named paths."""
     network = [] if has_network else ["--unshare-net"]
     return [
         *("bwrap", "--die-with-parent", "--unshare-pid", "--new-session", *network),

@@ -1,1 +1,1 @@
-"""Commands for what extends Windlass: plugins, skills, hooks, MCP servers, trusted folders."""
+"""Commands for extensions: plugins, skills, hooks, MCP servers, trusted folders."""

@@ -1,4 +1,4 @@
-"""`agent hooks`: the hooks that apply, and what they decide."""
+"""`agent hooks`: list the hooks that apply, and test their decisions."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -92,7 +92,7 @@ def _folder(cwd: Path | None) -> Path:
 
 
 def _arguments(tool: str, names: Mapping[str, str], words: Sequence[str]) -> dict[str, object]:
-    """Parse the arguments of a call; `names` are those of the tool for the ones that scripts know."""
+    """Parse the arguments of a call; `names` maps the argument names of scripts to those of the tool."""
     specs = {spec.name: spec for spec in load_catalog().specs}
     if tool not in specs:
         raise UsageError(f"there is no tool {tool!r}{did_you_mean(tool, list(specs))}")

@@ -1,4 +1,4 @@
-"""`agent mcp`: list, test and import MCP servers, and be one."""
+"""`agent mcp`: list, test and import MCP servers, and run as one."""
 
 import sys
 from pathlib import Path
@@ -34,7 +34,7 @@ Replace = Annotated[bool, typer.Option("--replace", help="Replace servers that e
 Http = Annotated[bool, typer.Option("--http", help="Serve HTTP on this machine instead of stdin and stdout.")]
 Port = Annotated[int, typer.Option("--port", metavar="PORT", help="Port for --http; 0 chooses one.", min=0, max=65535)]
 NO_SERVERS = "no MCP servers are configured"
-ADD_HINT = "`agent mcp import` takes them over from Claude Code or VS Code; docs/extending.md shows the file"
+ADD_HINT = "`agent mcp import` imports them from Claude Code or VS Code; docs/extending.md shows the file"
 _OFFERED = {"named": "if a request names it", "always": "in every run", "never": "disabled"}
 
 
@@ -71,7 +71,7 @@ def test(names: Names = None, *, as_json: JsonOption = False, cwd: flag.Folder =
 def import_(
     file: Source = None, *, yes: YesOption = False, replace: Replace = False, as_json: JsonOption = False
 ) -> None:
-    """Take over servers of Claude Code or VS Code. Shows them first, and starts none."""
+    """Import servers from Claude Code or VS Code. Shows them first, and starts none."""
     from cli.pages.mcp_pages import import_lines, save_servers
     from tooling.mcp.imports import read_foreign_file
 

@@ -66,7 +66,7 @@ def _problem_record(problem: PluginProblem) -> dict[str, object]:
 
 
 def _adds(loaded: LoadedPlugin) -> str:
-    """Return in a few words what a plugin adds."""
+    """Describe briefly what a plugin adds."""
     plugin = loaded.plugin
     parts: Sequence[tuple[str, Sequence[str]]] = (
         ("tools", [tool.spec.name for tool in loaded.tools]),

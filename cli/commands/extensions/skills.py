@@ -27,7 +27,7 @@ CREATED = "created {folder}\nchange SKILL.md, then check it with: agent skills c
 @app.command("list")
 def list_skills(*, as_json: JsonOption = False) -> None:
     """List the skills that runs can use, and what is wrong with others."""
-    found = _find()
+    found = known_skills()
     if as_json:
         print_json([_record(skill) for skill in found.skills])
     else:
@@ -51,7 +51,7 @@ def show(name: Name, *, as_json: JsonOption = False) -> None:
 @app.command("check")
 def check(name: Annotated[str, typer.Argument(metavar="[NAME|PATH]", help=CHECKED)] = "") -> None:
     """Check skills against the format, and that the files they name exist. Exits with 1 if something is wrong."""
-    found = None if name else _find()
+    found = None if name else known_skills()
     skills = [_choose(name)] if found is None else found.skills
     problems = list(found.problems) if found else []
     for skill in skills:
@@ -72,7 +72,8 @@ def new_skill(name: Annotated[str, typer.Argument(metavar="NAME", help="Name of 
     print_lines(translate(CREATED.format(folder=folder, name=name)).splitlines())
 
 
-def _find() -> SkillSet:
+def known_skills() -> SkillSet:
+    """Return the skills of this user: own ones, those of plugins, and those of ~/.claude if wanted."""
     environ = os_environ()
     settings = load_settings(environ=environ).settings
     loaded = find_plugins(environ, settings)
@@ -83,7 +84,7 @@ def _find() -> SkillSet:
 
 
 def _choose(name: str) -> Skill:
-    _, chosen = choose_skills((name,), _find(), current_folder())
+    _, chosen = choose_skills((name,), known_skills(), current_folder())
     return chosen[0]
 
 

@@ -1,4 +1,4 @@
-"""`agent trust`: use the hooks of a folder, after they have been shown."""
+"""`agent trust`: show and trust the hooks of a folder."""
 
 import shlex
 import sys
@@ -30,7 +30,7 @@ def command(
     *,
     check: Annotated[bool, typer.Option("--check", help="Only say whether they are trusted (exit code 55).")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Trust them without being asked.")] = False,
-    revoke: Annotated[bool, typer.Option("--revoke", help="Trust the folder no more.")] = False,
+    revoke: Annotated[bool, typer.Option("--revoke", help="Stop trusting the folder.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show the hooks and commands that a folder would enable, and trust them as they are now."""

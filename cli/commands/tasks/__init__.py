@@ -1,1 +1,1 @@
-"""Commands about queued work, one file each."""
+"""Commands for queued work, one file each."""

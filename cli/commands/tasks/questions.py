@@ -1,4 +1,4 @@
-"""`agent questions`: what the runs of tasks wait for."""
+"""`agent questions`: open questions and approvals of tasks."""
 
 import typer
 

@@ -1,4 +1,4 @@
-"""Opens the queue for the commands about it; without the extra it says what to install."""
+"""Opens the queue for its commands; reports the missing extra if it is not installed."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -36,7 +36,7 @@ def open_queue() -> "OpenService":
 
 
 def with_service(work: "Callable[[TaskService], Awaitable[T]]") -> T:
-    """Do something with the queue, and close it."""
+    """Run `work` with the queue, and close it."""
 
     async def run() -> T:
         opened = open_queue()

@@ -1,4 +1,4 @@
-"""`agent task create --rehearse`: try a task now, show what it needs on one sheet, and ask for it."""
+"""`agent task create --rehearse`: run a task on a copy, show the permissions it needs, and ask for them."""
 
 import asyncio
 import sys
@@ -6,28 +6,31 @@ import sys
 import typer
 
 from agent.config.user_dirs import data_dir, os_environ
-from agent.planning.manifest_file import toml_manifest
 from agent.service.rehearsal import Rehearsal, RehearsalSheet, with_grants
 from agent.service.task import TaskRequest
 from agent.vocabulary.errors import AgentError, UsageError
 from cli.pages.pages import indent_lines, print_notice
+from cli.pages.task_pages import grant_facts
+from cli.screen.sanitize import sanitize
 
 PLAN = "plan"
 _KINDS = ("", PLAN)
 NOT_GRANTED = "nothing was granted, and the task was not created"
-NOTHING_NEEDED = "the task needs no permission and asks nothing"
+NOTHING_NEEDED = "The task needs no permission and asks nothing."
+NOTHING_ELSE = "Everything else will be denied, without asking."
+NOT_ANSWERED = "the questions stay without an answer: put what you know into the task"
 NO_TERMINAL = "what the task needs cannot be asked for without a terminal"
 FAILED = "the rehearsal failed: {error}"
 
 
 class NotGranted(AgentError):
-    """The user did not grant what a rehearsal found."""
+    """The user did not grant the permissions found by a rehearsal."""
 
     exit_code = 57
 
 
 def rehearse_request(request: TaskRequest, kind: str, *, is_granted: bool) -> TaskRequest:
-    """Rehearse a request, and return it with what the user grants; everything else will be denied."""
+    """Rehearse a request, and return it with the granted permissions; everything else will be denied."""
     from agent.service.open_service import PROGRAM
 
     if kind not in _KINDS:
@@ -40,6 +43,8 @@ def rehearse_request(request: TaskRequest, kind: str, *, is_granted: bool) -> Ta
         raise AgentError(FAILED.format(error=sheet.error), "fix this first, or create the task without --rehearse")
     print_notice("\n".join(sheet_page(sheet)))
     if sheet.needs_nothing or is_granted:
+        if sheet.questions:
+            print_notice(NOT_ANSWERED)
         return with_grants(request, sheet, {})
     if not sys.stdin.isatty():
         raise NotGranted(NO_TERMINAL, "--yes grants all of it")
@@ -55,13 +60,15 @@ def _ask(request: TaskRequest, sheet: RehearsalSheet) -> TaskRequest:
 
 def sheet_page(sheet: RehearsalSheet) -> list[str]:
     """Return the sheet: what the run may do without asking, what it asks, and what it costs."""
-    if sheet.needs_nothing:
-        lines = [NOTHING_NEEDED]
-    else:
-        lines = ["The task needs:", *indent_lines(toml_manifest(sheet.manifest, is_commented=False))]
-    lines += ["It asks:", *(f"  {question}" for question in sheet.questions)] if sheet.questions else []
+    facts = grant_facts(sheet.manifest)
+    lines = [NOTHING_NEEDED] if sheet.needs_nothing else []
+    lines += ["The task needs to:"] if facts else []
+    for what, names in facts:
+        lines += [f"  {what if number == 0 else '':12}{sanitize(name)}" for number, name in enumerate(names)]
+    lines += ["It asks:", *indent_lines("\n".join(sheet.questions))] if sheet.questions else []
     if sheet.note:
         lines += [f"The rehearsal did not succeed: {sheet.note}"]
     if sheet.cost_usd:
-        lines += [f"The rehearsal cost ${sheet.cost_usd:.4f}."]
-    return lines
+        tries = f" in {sheet.rounds} tries" if sheet.rounds > 1 else ""
+        lines += [f"The rehearsal cost ${sheet.cost_usd:.4f}{tries}."]
+    return [*lines, NOTHING_ELSE]

@@ -1,4 +1,4 @@
-"""`agent schedules`: requests that become tasks by the clock."""
+"""`agent schedules`: requests that become tasks at scheduled times."""
 
 from typing import Annotated
 
@@ -26,21 +26,21 @@ def list_schedules(*, as_json: JsonOption = False) -> None:
 
 @app.command("pause")
 def pause(name: NameArgument) -> None:
-    """Let a schedule create no more tasks until it is resumed."""
+    """Pause a schedule: it creates no tasks until it is resumed."""
     with_service(lambda service: service.schedules.pause(name, is_paused=True))
     print_notice(f"{name} is paused")
 
 
 @app.command("resume")
 def resume(name: NameArgument) -> None:
-    """Let a schedule create tasks again. What was missed is not caught up on."""
+    """Resume a schedule. Missed tasks are not made up for."""
     schedule = with_service(lambda service: service.schedules.pause(name, is_paused=False))
     print_notice(f"{name} runs next at {format_utc(schedule.next_run_at)}")
 
 
 @app.command("run-now")
 def run_now(name: NameArgument, *, as_json: JsonOption = False) -> None:
-    """Create a task from a schedule now, besides those of the clock."""
+    """Create a task from a schedule now, outside of its times."""
     task = with_service(lambda service: service.schedules.run_now(name))
     if as_json:
         print_json(encode(task_data(task)))

@@ -1,7 +1,8 @@
-"""`agent serve`: the HTTP API and the page."""
+"""`agent serve`: the HTTP API and the web page."""
 
 import asyncio
 import contextlib
+import gc
 import socket
 import ssl
 import sys
@@ -22,8 +23,9 @@ from agent.config.user_dirs import data_dir, os_environ
 from agent.protocol.events import ApprovalRequested, QuestionAsked
 from agent.sessions.store import SessionStore
 from agent.telemetry.log_file import LogFile, error_log_path, log_path
-from agent.vocabulary.errors import ConfigError, UsageError
+from agent.vocabulary.errors import ConfigError
 from agent.vocabulary.plan import LEAD
+from cli.messages.translate import translate_page
 from cli.pages import pages
 from cli.run.progress import print_stderr
 from cli.screen.cards import CardRenderer
@@ -92,7 +94,7 @@ def command(
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in _EXTRAS:
             raise
-        raise UsageError(MISSING, INSTALL) from error
+        raise ConfigError(MISSING, INSTALL) from error
 
 
 def _serve(settings: ServiceSettings, loaded: LoadedSettings, data: Path, environ: Mapping[str, str]) -> int:
@@ -108,6 +110,9 @@ def _serve(settings: ServiceSettings, loaded: LoadedSettings, data: Path, enviro
     task_settings = {"shared": "yes"} if is_shared else {}
     parts = _parts(access, service, _executors(settings, environ), data, task_settings)
     app = build_app(parts)
+    # Loaded modules stay alive; a full garbage collection would scan them and delay every client by 0.1 s.
+    gc.collect()
+    gc.freeze()
     with _listen(access, settings.port) as listener:
         _print_addresses(access, parts.sessions, listener.getsockname()[1])
         return asyncio.run(_run(app, listener, tls))
@@ -167,11 +172,12 @@ def _parts(
         metrics=Metrics(watch),
         report_bug=_BugLog(data).write,
         task_settings=settings,
+        translate=translate_page,
     )
 
 
 def card_text(request: ApprovalRequested | QuestionAsked, *, step: str) -> str:
-    """Return what the terminal shows, complete and without colors."""
+    """Return the text that a terminal shows, complete and without colors."""
     renderer = CardRenderer(paint=Paint(has_color=False), width=_CARD_WIDTH, rows=_CARD_WIDTH)
     return "\n".join(renderer.lines(request, step="" if step == LEAD else step, folds=False))
 
@@ -237,7 +243,7 @@ def _print_addresses(access: "Access", sessions: "BrowserSessions", port: int) -
         print_stderr(f"open {page}{LOGIN}#{sessions.new_code()}")
         print_stderr("the link logs in one browser, within 15 minutes; `agent serve --show-token` prints the token")
     else:
-        # What is not a terminal may be a log, where a code has no place.
+        # Without a terminal the output may be a log, which must not contain a code.
         print_stderr(f"open {page}/ and log in with the token: agent serve --show-token")
     if not access.is_local and not access.is_encrypted:
         print_stderr("warning: the token and everything else is sent unencrypted; use --tls-cert, or a proxy that does")

@@ -1,6 +1,7 @@
-"""`agent task`: work that a worker does later or elsewhere."""
+"""`agent task`: tasks that a worker runs later or elsewhere."""
 
 import sys
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -8,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from agent.config.user_dirs import data_dir, os_environ
-from agent.service.task import ScheduleMode, Task, TaskQuery, TaskRequest, TaskState
+from agent.service.task import MAX_PRIORITY, MIN_PRIORITY, ScheduleMode, Task, TaskQuery, TaskRequest, TaskState
 from agent.service.task_data import schedule_data, task_data
 from agent.telemetry.log_file import log_path, read_log
-from agent.vocabulary.errors import UsageError
+from agent.vocabulary.errors import InputError, UsageError
 from agent.vocabulary.task_config import TaskConfig
+from cli.commands.tasks.creation_checks import check_here
 from cli.commands.tasks.queue_access import JsonOption, TaskArgument, with_service
 from cli.commands.tasks.start_time import local_zone, parse_start
 from cli.pages.pages import print_json, print_notice, print_page, print_table, stdout_colors, terminal_width
@@ -31,7 +33,8 @@ _DEFAULT_LIMIT = 50
 
 PromptArgument = Annotated[str, typer.Argument(metavar="TASK", help="What to do; - reads it from stdin.")]
 AtOption = Annotated[
-    str | None, typer.Option("--at", metavar="TIME", help="Start then: 22:30, 2026-01-31T22:30, or +90m.")
+    str | None,
+    typer.Option("--at", metavar="TIME", help="Start then: 22:30, tomorrow 9:00, 2026-01-31T22:30, or +1h30m."),
 ]
 CronOption = Annotated[
     str | None, typer.Option("--cron", metavar="EXPR", help="Start again and again, such as '30 2 * * 1-5'.")
@@ -42,7 +45,14 @@ ZoneOption = Annotated[
 NameOption = Annotated[str | None, typer.Option("--name", metavar="NAME", help="Name of the schedule of --cron.")]
 NightlyOption = Annotated[bool, typer.Option("--nightly", help="Start at night, in the hours that are set for it.")]
 PriorityOption = Annotated[
-    int, typer.Option("--priority", metavar="N", help="Tasks of a higher priority start first; from -100 to 100.")
+    int,
+    typer.Option(
+        "--priority",
+        metavar="N",
+        min=MIN_PRIORITY,
+        max=MAX_PRIORITY,
+        help="Tasks of a higher priority start first; from -100 to 100.",
+    ),
 ]
 SessionOption = Annotated[
     str | None, typer.Option("--session", metavar="ID", help="Continue this session; a new one if left out.")
@@ -114,6 +124,7 @@ def create(
 ) -> None:
     """Put a task into the queue. A worker runs it: agent worker."""
     _check_times(at, cron, zone or name, nightly=nightly)
+    _check_pairs((("--branch", branch, repo, "--repo"), ("--yes", yes, rehearse is not None, "--rehearse")))
     request = TaskRequest(
         prompt=sys.stdin.read() if prompt == "-" else prompt,
         config=TaskConfig(
@@ -133,6 +144,7 @@ def create(
         callback_url=callback_url or "",
         settings=_settings(assignments or ()),
     )
+    check_here(request, skills or ())
     if rehearse is not None:
         from cli.commands.tasks.rehearsal import rehearse_request
 
@@ -155,8 +167,18 @@ def _check_times(at: str | None, cron: str | None, of_schedule: str | None, *, n
         raise UsageError("--zone and --name belong to --cron")
 
 
+def _check_pairs(pairs: Iterable[tuple[str, object, object, str]]) -> None:
+    for flag, given, needed, other in pairs:
+        if given and not needed:
+            raise UsageError(f"{flag} needs {other}")
+
+
 def _create_schedule(request: TaskRequest, cron: str, zone: str, name: str, *, as_json: bool) -> None:
-    schedule = with_service(lambda service: service.create_schedule(request, cron, zone=zone, name=name))
+    try:
+        schedule = with_service(lambda service: service.create_schedule(request, cron, zone=zone, name=name))
+    except InputError as error:
+        # What is wrong is a flag, except for a task without words.
+        raise UsageError(error.message, error.hint) if request.prompt.strip() else error from error
     if as_json:
         print_json(encode(schedule_data(schedule)))
         return
@@ -185,7 +207,7 @@ def list_tasks(
         states=frozenset(status or ()),
         session_id=session or "",
         schedule=schedule or "",
-        # One more than is shown, to see whether there are more.
+        # One more than is shown, to find out whether there are more.
         limit=limit + 1,
     )
     found = with_service(lambda service: service.list(query))
@@ -213,6 +235,8 @@ def show(task: TaskArgument, *, as_json: JsonOption = False) -> None:
         print_json(_as_json(found))
         return
     print_page(page)
+    if found.state is TaskState.FAILED:
+        print_notice(f"`agent task logs {found.task_id}` says more, `agent task retry {found.task_id}` resumes it")
 
 
 @app.command("logs")
@@ -229,7 +253,7 @@ def logs(task: TaskArgument, *, as_json: JsonOption = False) -> None:
 
 @app.command("cancel")
 def cancel(task: TaskArgument) -> None:
-    """Cancel a task. What it runs is ended."""
+    """Cancel a task and stop its run."""
     canceled = with_service(lambda service: service.cancel(task))
     print_notice(f"{canceled.task_id} is {canceled.state}")
 
@@ -252,7 +276,7 @@ def answer(
 ) -> None:
     """Answer a question of a task."""
     answered = with_service(lambda service: service.answer(question, text))
-    print_notice(f"{answered.question_id} is answered; the run of {answered.task_id} goes on")
+    print_notice(f"{answered.question_id} is answered; the run of {answered.task_id} continues")
 
 
 @app.command("approve")
@@ -273,7 +297,7 @@ def approve(
             question, "deny" if deny else "allow", command=edit, remember=remember, remark=remark
         )
     )
-    print_notice(f"{decided.question_id} is {'denied' if deny else 'allowed'}; the run of {decided.task_id} goes on")
+    print_notice(f"{decided.question_id} is {'denied' if deny else 'allowed'}; the run of {decided.task_id} continues")
 
 
 def _as_json(task: Task) -> dict[str, object]:
@@ -290,7 +314,7 @@ def _folder(path: Path) -> Path:
 
 
 def _input_file(given: str) -> dict[str, object]:
-    """Return a file with its absolute path: the worker has another working folder."""
+    """Return a file with its absolute path, because the worker has another working folder."""
     name, equals, path = given.partition("=")
     is_named = equals and path and not Path(given).exists()
     source = Path(path if is_named else given).expanduser().absolute()

@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 from collections.abc import Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -19,9 +20,12 @@ if TYPE_CHECKING:
     from agent.service.open_service import OpenService
     from agent.service.run_pull import RunPullService
 
-DRAINING = "no more tasks are started; a second signal gives back those that run"
-HANDING_BACK = "the running tasks are given back to the queue"
+DRAINING = "no new tasks are started; a second signal returns the running ones to the queue"
+HANDING_BACK = "returning the running tasks to the queue"
 NOTHING_ENABLED = "no task can be taken: task_pull_enabled, or the switches of all modes, are off"
+WAITS_FOR_ANSWER = (
+    "{task_id} waits for an answer: see agent questions list; a second agent worker --drain returns it to the queue"
+)
 NO_WORKERS = "no worker runs on this machine"
 SHARED_FILE = "the queue is a file in {data}: other machines need a database_url"
 SHARED_BUCKET = "sessions that change machines are put into the bucket {bucket}"
@@ -55,6 +59,8 @@ def command(
     quiet: QuietOption = False,
 ) -> None:
     """Run queued tasks until Ctrl-C or SIGTERM, which let the running ones finish; a second one gives them back."""
+    if drain and (once or concurrency or modes):
+        raise UsageError("--drain starts no worker, and cannot be used with other flags")
     if drain:
         raise typer.Exit(asyncio.run(_drain()))
     raise typer.Exit(asyncio.run(_work(once=once, concurrency=concurrency, modes=modes, quiet=quiet)))
@@ -81,7 +87,7 @@ async def _work(*, once: bool, concurrency: int | None, modes: str | None, quiet
 
 
 def _executors(opened: "OpenService") -> "ContainerExecutors":
-    """Return the pool of containers for tasks that want one, and child processes for all others."""
+    """Return the container pool for tasks that request one, and child processes for all others."""
     from agent.config.service_settings import load_service_settings
     from agent.service.containers.container_executors import ContainerExecutors
     from agent.service.containers.open_pool import open_pool
@@ -132,7 +138,7 @@ def _parse_modes(text: str) -> tuple[ScheduleMode, ...]:
 
 
 class _Stopping:
-    """What signals do: the first lets the running tasks finish, the second gives them back."""
+    """Signal handling: the first signal lets the running tasks finish, the second returns them to the queue."""
 
     def __init__(self, pull: "RunPullService") -> None:
         self._pull = pull
@@ -147,11 +153,12 @@ class _Stopping:
 
 def _print_event(event: str, facts: Mapping[str, object]) -> None:
     message = one_line(str(facts.get("message", "")), _MESSAGE_CHARS)
-    print_notice(" ".join(part for part in (event, str(facts.get("task_id", "")), message) if part))
+    what = " ".join(part for part in (str(facts.get("task_id", "")), event.removeprefix("task.")) if part)
+    print_notice(f"{datetime.now():%H:%M:%S} {what}{': ' if message else ''}{message}")
 
 
 def _what_is_shared(opened: "OpenService") -> str:
-    """Return what workers on other machines need."""
+    """Describe what workers on other machines need."""
     if not opened.settings.database_url:
         return SHARED_FILE.format(data=opened.data)
     if opened.settings.s3_bucket:
@@ -160,7 +167,7 @@ def _what_is_shared(opened: "OpenService") -> str:
 
 
 async def _drain() -> int:
-    """Ask the workers of this machine to finish, and wait until they have ended."""
+    """Ask the workers of this machine to finish, and wait until they have exited."""
     opened = open_queue()
     try:
         running = await _local_workers(opened)
@@ -169,13 +176,24 @@ async def _drain() -> int:
         for worker in running:
             os.kill(worker.pid, signal.SIGTERM)
             print_notice(f"worker {worker.worker_id} (process {worker.pid}) finishes its tasks")
-        # Only what was asked: others may be started meanwhile.
+        # Only the workers that were asked: others may be started meanwhile.
         ids = {worker.worker_id for worker in running}
-        while ids & {worker.worker_id for worker in await _local_workers(opened)}:  # noqa: ASYNC110
+        named: set[str] = set()
+        while ids & {worker.worker_id for worker in await _local_workers(opened)}:
+            for task_id in await _waiting_tasks(opened, ids) - named:
+                print_notice(WAITS_FOR_ANSWER.format(task_id=task_id))
+                named.add(task_id)
             await asyncio.sleep(_POLL_S)
     finally:
         await opened.service.close()
     return 0
+
+
+async def _waiting_tasks(opened: "OpenService", worker_ids: set[str]) -> set[str]:
+    """Return the tasks of these workers that wait for an answer, which may take long."""
+    asking = {question.task_id for question in await opened.service.questions()}
+    tasks = [await opened.service.get(task_id) for task_id in asking]
+    return {task.task_id for task in tasks if task.worker in worker_ids}
 
 
 async def _local_workers(opened: "OpenService") -> list[Worker]:

@@ -161,7 +161,7 @@ KEY_HELP = (
     "During a run: Enter queues, Ctrl-S sends to the running steps, Esc stops the run to redirect it, Ctrl-C stops it.",
     "Shift-Tab switches between ask, auto-edit and plan mode, Esc Esc rewinds to an earlier request.",
     "Ctrl-O shows folded output, Ctrl-L clears, Ctrl-Z suspends, Ctrl-D quits.",
-    "@path attaches a file or the list of a folder, !command runs a shell command, #note saves to memory.",
+    "@path attaches a file or a folder listing, !command runs a shell command, #note saves to memory.",
 )
 
 

@@ -1,4 +1,4 @@
-"""`/context`: the tokens of the next request by part, against the model's window, and what was shortened before."""
+"""`/context`: the tokens of the next request by part, compared with the model's window, and past compactions."""
 
 import json
 import re
@@ -34,7 +34,7 @@ from tooling.contract.lazy_pattern import lazy_pattern
 from tooling.contract.tool import ToolSpec
 from tooling.safety.secrets.redact import Redactor
 
-# Parts of a request by the tag around them; what has none are the words of the user.
+# Parts of a request by the tag around them; untagged text is the user's.
 _TAGS = {
     "environment": "environment",
     "project_notes": "project notes",
@@ -67,7 +67,7 @@ _NO_LOG = "no-session"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionContext:
-    """The conversation of a session, its last run, and how many tokens a character has.
+    """The conversation of a session, its last run, and the number of tokens per character.
 
     `tokens_per_char` is an estimate until the provider has counted a request.
     """
@@ -89,13 +89,13 @@ class SessionContext:
 
     @property
     def share(self) -> float | None:
-        """How much of the window is in use; None until the provider has counted a request."""
+        """Share of the window in use; None until the provider has counted a request."""
         window = self.started.context_window if self.started else None
         chars = self.schema_chars + size_of((system_message(), *self.messages))
         return chars * self.tokens_per_char / window if self.is_counted and window else None
 
     def count_tokens(self, *, before_last_run: bool = False) -> int:
-        """Return the tokens of the conversation alone, as it is or as it was before the last run."""
+        """Return the tokens of the conversation alone, now or before the last run."""
         messages = self.messages
         if before_last_run and self.last_run:
             messages = read_conversation(self.log, self.effect_of, before=self.last_run.run_id)
@@ -128,7 +128,7 @@ def read_context(state: ReplState, session_id: str | None) -> SessionContext:
 
 
 def _schema_chars(specs: Sequence[ToolSpec], last_run: Envelope | None) -> int:
-    """Return the size of the schemas of the tools: those of the last run, all of them before the first."""
+    """Return the size of the tool schemas: those of the last run, or all of them before the first."""
     offered = last_run.event.tools if last_run and isinstance(last_run.event, RunStarted) else None
     return len(json.dumps([spec.to_openai_tool() for spec in specs if offered is None or spec.name in offered]))
 
@@ -151,7 +151,7 @@ def _scan(log: Path) -> tuple[Envelope | None, LogLine | None, list[Envelope]]:
 
 
 def context_lines(state: ReplState, session_id: str | None, shell_output: str) -> list[str]:
-    """Return the parts of the next request with their tokens, the total, what is left, and past compactions."""
+    """Return the parts of the next request with their tokens, the total, the remaining space, and past compactions."""
     context = read_context(state, session_id)
     settings = state.read_settings().settings
     model = settings.model or (context.started.model if context.started else "")
@@ -181,7 +181,7 @@ def _row(name: str, tokens: int, note: str) -> str:
 
 
 def _unsaid(state: ReplState, messages: Sequence[Message]) -> str:
-    """Return the notes and the memory that the next request adds, because the model has not seen them yet."""
+    """Return the notes and the memory that the next request adds because the model has not seen them yet."""
     loaded = state.read_settings()
     redact = Redactor(loaded.secrets).redact
     notes = mask_strings(read_notes(state.cwd), redact) if loaded.settings.project_notes else ()
@@ -191,7 +191,7 @@ def _unsaid(state: ReplState, messages: Sequence[Message]) -> str:
 
 
 def _sizes(message: Message) -> list[tuple[str, int]]:
-    """Return the parts of a message and their sizes; what is neither text nor call are images."""
+    """Return the parts of a message and their sizes; parts that are neither text nor calls are images."""
     calls = sum(len(str(call.arguments)) for call in message.tool_calls)
     rest = size_of((message,)) - len(message.content) - calls
     other = [("tool calls", calls), ("images", rest)]
@@ -222,6 +222,6 @@ def _describe(envelope: Envelope) -> str:
     assert isinstance(event, ContextCompacted)
     change = event.compaction
     what = [f"{len(change.shortened)} results left out"] if change.shortened else []
-    what += [f"{change.end - change.start} messages summed up"] if change.end > change.start else []
+    what += [f"{change.end - change.start} messages summarized"] if change.end > change.start else []
     sizes = f"{format_count(event.tokens_before)} → {format_count(event.tokens_after)} tokens"
     return f"{format_age(envelope.ts)}: {', '.join(what)}, {sizes}"

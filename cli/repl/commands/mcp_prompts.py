@@ -14,16 +14,16 @@ from tooling.contract.result import ToolError
 from tooling.mcp.listing import OfferedPrompt, PromptArgument, full_name
 from tooling.mcp.servers import McpServer
 
-# Names the server, so that its tools are offered to the request.
+# Contains the server's name, so that its tools are offered to the request.
 REQUEST = "(a prompt of the MCP server {server})\n{text}"
 
 
 def prompt_commands(environ: Mapping[str, str]) -> list[SlashCommand]:
-    """Return a command for each prompt that the user's servers offered when they were last asked."""
+    """Return a command for each prompt that the user's servers offered last."""
     try:
         return [_command(server, prompt) for server, prompt in known_prompts(environ)]
     except AgentError:
-        # `agent doctor` and every run name the problem of the file.
+        # `agent doctor` and every run report the problem of the file.
         return []
 
 
@@ -49,7 +49,7 @@ def assign_words(arguments: Sequence[PromptArgument], words: Sequence[str]) -> d
 
 
 async def _send(repl: Repl, server: McpServer, prompt: OfferedPrompt, arguments: Mapping[str, str]) -> None:
-    """Fetch the text, show it, and send it as a request; a file that it mentions is not attached."""
+    """Fetch the text, show it, and send it as a request; files mentioned in it are not attached."""
     try:
         text = await fetch_prompt(server, prompt.name, arguments, repl.state.environ, repl.state.cwd)
     except ToolError as error:

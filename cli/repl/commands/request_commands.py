@@ -1,4 +1,4 @@
-"""Commands that are requests: /init, /review, and those that the user has written."""
+"""Commands that send requests: /init, /review, and user-defined ones."""
 
 import asyncio
 from collections.abc import Iterable, Sequence
@@ -60,7 +60,7 @@ def complete_branches(repl: Repl, typed: Sequence[str]) -> Iterable[Candidate]:
 
 
 def user_command(loaded: UserCommand) -> SlashCommand:
-    """Wrap a command loaded from a file of the user."""
+    """Wrap a command loaded from a user's file."""
     return SlashCommand(
         name=loaded.name,
         help=loaded.help,

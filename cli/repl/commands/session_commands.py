@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Awaitable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from agent.config.user_dirs import data_dir
+from agent.config.user_dirs import data_dir, data_path
 from agent.protocol.commands import Submit
 from agent.sessions.resume.conversation import COMPACT_REQUEST
 from agent.sessions.store import SessionFolder, SessionStore
@@ -22,6 +22,7 @@ from tooling.safety.secrets.redact import Redactor
 
 if TYPE_CHECKING:
     from agent.sessions.views.listing import SessionRow
+    from agent.workspace.worktrees import Worktree
     from cli.repl.commands.context_command import SessionContext
 
 _MAX_OFFERED = 100
@@ -90,7 +91,7 @@ def redo(repl: Repl, argument: str) -> Awaitable[None]:
 
 
 async def rewind(repl: Repl, argument: str) -> None:
-    """Let the user choose a request; take back what happened since, and put its text into the prompt."""
+    """Let the user choose a request, revert everything since, and put its text into the prompt."""
     from agent.sessions.changes.rewind import rewind as rewind_session
     from agent.sessions.changes.rewind import rewindable_runs
     from agent.sessions.changes.undo import summarize_undo
@@ -122,18 +123,28 @@ async def rewind(repl: Repl, argument: str) -> None:
 
 
 def worktree(repl: Repl, argument: str) -> Awaitable[None]:
-    """Show what was changed in the prompt's git worktree, or merge it and continue."""
+    """Show the changes in the prompt's git worktree, or merge it and continue."""
     used = repl.state.worktree
     if used is None:
         raise UsageError(NO_WORKTREE, "`agent --worktree` opens a prompt in one; `agent worktrees` lists them")
     match split_words(argument):
         case () | ("diff",):
+            _commit_worktree(repl, used)
             return repl.run_agent_command("worktrees", "diff", used.name)
         case ("merge",):
             _require_idle(repl)
+            _commit_worktree(repl, used)
             return repl.run_agent_command("worktrees", "merge", used.name, "--keep")
         case _:
             raise UsageError(f"unknown argument {argument!r}", "try /worktree, /worktree diff or /worktree merge")
+
+
+def _commit_worktree(repl: Repl, used: "Worktree") -> None:
+    """Commit what the last request changed, under its name."""
+    from agent.workspace.worktrees import Worktrees
+
+    state = repl.state
+    Worktrees(data_path(state.environ), state.environ).commit(used, state.last_request or used.name)
 
 
 def fork(repl: Repl, argument: str) -> None:
@@ -163,7 +174,7 @@ def _print_sizes(repl: Repl) -> None:
 
 
 def _refresh_meter(repl: Repl) -> "SessionContext":
-    """Show how full the context of the session is now that it has changed without a new reply."""
+    """Update the context meter after the context changed without a new reply."""
     from cli.repl.commands.context_command import read_context
 
     context = read_context(repl.state, repl.require_session_id())
@@ -179,7 +190,7 @@ def export(repl: Repl, argument: str) -> Awaitable[None]:
 
 
 def why(repl: Repl, argument: str) -> Awaitable[None]:
-    """Show the evidence for a step of the latest run that has a step of this name."""
+    """Show the evidence for a step, from the latest run with a step of this name."""
     words = split_words(argument)
     known = {step: run for step, run, _ in _known_steps(repl)}
     if not words:
@@ -208,7 +219,8 @@ def _known_steps(repl: Repl) -> list[tuple[str, str, str]]:
 
 def resume(repl: Repl, argument: str) -> Awaitable[None] | None:
     """Resume an unfinished run, or switch to another session."""
-    from agent.sessions.resume.lookup import find_resumable_run, is_unfinished, unfinished_in
+    from agent.sessions.resume.lookup import find_resumable_run, is_unfinished, unfinished_at_end
+    from cli.run.resume_target import check_manifest
 
     store = _store(repl)
     if repl.queue.is_busy:
@@ -219,6 +231,7 @@ def resume(repl: Repl, argument: str) -> Awaitable[None] | None:
             raise UsageError(
                 f"{candidate.run.run_id} is already finished", f"/resume {candidate.folder.id} continues its session"
             )
+        check_manifest(candidate.run, is_given=False)
         _continue_session(repl, candidate.folder.id)
         repl.enqueue(QueuedRequest(submit=Submit(prompt=""), title=f"/resume {argument}", resumes=candidate))
         return None
@@ -226,7 +239,8 @@ def resume(repl: Repl, argument: str) -> Awaitable[None] | None:
         switch_to(repl, store.find(argument).id)
         return None
     here = repl.queue.session_id
-    if here and (found_here := unfinished_in(store.find(here))):
+    if here and (found_here := unfinished_at_end(store.find(here))):
+        check_manifest(found_here.run, is_given=False)
         repl.enqueue(QueuedRequest(submit=Submit(prompt=""), title="/resume", resumes=found_here))
         return None
     return _choose_session(repl, store)
@@ -261,7 +275,7 @@ def _title(row: "SessionRow") -> str:
 
 def switch_to(repl: Repl, session_id: str) -> None:
     """Switch to a session and print its last request and answer."""
-    from agent.sessions.resume.lookup import unfinished_in
+    from agent.sessions.resume.lookup import unfinished_at_end
 
     _continue_session(repl, session_id)
     _refresh_meter(repl)
@@ -276,7 +290,7 @@ def switch_to(repl: Repl, session_id: str) -> None:
         repl.print_line("\n".join([*lines, *(["  …"] if len(answer) > _PREVIEW_LINES else [])]), "quiet")
     if record.cwd and record.cwd != str(repl.state.cwd):
         repl.warn(f"this session was started in {record.cwd}; new requests run in {repl.state.cwd}")
-    if unfinished_in(_store(repl).find(session_id)):
+    if unfinished_at_end(_store(repl).find(session_id)):
         repl.print_line("it has an unfinished run: /resume continues it", "quiet")
 
 
@@ -307,7 +321,7 @@ def _record(repl: Repl, session_id: str) -> SessionRecord:
 
 
 def _find_complete(repl: Repl, session: str) -> SessionFolder:
-    """Return a session; what the commands of a killed run had changed is recorded first."""
+    """Return a session, after recording the changes by commands of a killed run."""
     from agent.sessions.checkpoints.recovery import record_lost_changes
 
     folder = _store(repl).find(session)

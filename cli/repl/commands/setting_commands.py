@@ -44,7 +44,7 @@ def _set_model(repl: Repl, name: str) -> None:
 
 
 def _known_models(environ: Mapping[str, str]) -> list[Candidate]:
-    """Return the models of the settings, then those of providers with a key; without any key, all that are known."""
+    """Return the models of the settings, then those of providers with a key; without any key, all known ones."""
     from cli.completion.model_values import KEY_SET, SCRIPT_PREFIX, model_items
 
     first = [item for item in _items(model_items(environ, "")) if item.word != SCRIPT_PREFIX]

@@ -90,7 +90,7 @@ class ApprovalCards:
     async def ask(self, question: str, options: tuple[str, ...], *, is_expected: bool = False) -> str:
         """Ask a question of the REPL itself, ahead of all other cards, and return the answer.
 
-        One that is expected, as in a dialog that the user has started, may be answered at once.
+        An expected one, as in a dialog started by the user, may be answered at once.
         """
         request = QuestionAsked(question_id=f"own-{len(self._own_questions)}", question=question, options=options)
         answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()

@@ -206,6 +206,6 @@ class BackgroundCompleter(ThreadedCompleter):
         """Offer newly added commands if a command is being typed and none is chosen yet."""
         chosen = buffer.complete_state and buffer.complete_state.current_completion
         if buffer.text.startswith("/") and not chosen and not self._is_running:
-            # A list that is shown would be kept.
+            # A visible list would be kept.
             buffer.complete_state = None
             buffer.start_completion()

@@ -1,4 +1,4 @@
-"""Decides what receives keys: the prompt, a card, or text for a card; keeps the draft in the prompt meanwhile."""
+"""Decides what receives keys: the prompt, a card, or text for a card; preserves the draft in the prompt."""
 
 import re
 from collections.abc import Callable
@@ -127,12 +127,12 @@ class InputFocus:
         self._discard_stale_text(before)
 
     async def ask(self, question: str, options: tuple[str, ...], *, is_expected: bool = False) -> str:
-        """Ask a question of the REPL itself; the draft comes back afterwards."""
+        """Ask a question of the REPL itself; the draft is restored afterwards."""
         self._save_draft()
         return await self._cards.ask(question, options, is_expected=is_expected)
 
     def answer_key(self, key: str) -> None:
-        """Answer the current approval with one key, or start typing what belongs to the answer."""
+        """Answer the current approval with one key, or start typing the text of the answer."""
         if key == "e":
             self._edit()
         elif key == "w":

@@ -27,7 +27,7 @@ _MOVES = {"up": -1, "c-p": -1, "s-tab": -1, "down": 1, "c-n": 1, "tab": 1, "c-r"
 }
 _ARROWS = {"up": -1, "left": -1, "down": 1, "right": 1}
 
-# Keys that arrive together were pasted, or are a sequence such as that of Alt-Enter.
+# Keys that arrive together were pasted, or are an escape sequence such as that of Alt-Enter.
 _has_more_keys = Condition(lambda: bool(get_app().key_processor.input_queue))
 
 
@@ -106,13 +106,14 @@ def _bind_prompt(keys: KeyBindings, repl: "Repl", ui: "Tui") -> None:
     typing = Condition(lambda: not ui.focus.is_on_approval)
 
     @keys.add("enter", filter=typing)
-    # Before the program could change that, the terminal turned Enter into a line feed.
+    # Before the program could change its mode, the terminal turned Enter into a line feed.
     @keys.add("c-j", filter=typing & Condition(lambda: ui.terminal.is_typed_ahead))
     def _accept(event: KeyPressEvent) -> None:
         buffer = event.current_buffer
-        is_choosing = buffer.complete_state is not None and buffer.complete_state.current_completion is not None
+        state = buffer.complete_state
+        is_choosing = state is not None and state.current_completion is not None and len(state.completions) > 1
         if is_choosing and not buffer.text.startswith("/"):
-            # The chosen path is in the text already; keep editing the request.
+            # The chosen path is already in the text; keep editing the request.
             buffer.complete_state = None
         elif buffer.document.text_before_cursor.endswith("\\") and not buffer.text.startswith("!"):
             buffer.delete_before_cursor()
@@ -151,7 +152,7 @@ def _bind_prompt(keys: KeyBindings, repl: "Repl", ui: "Tui") -> None:
 
 
 def _bind_run(keys: KeyBindings, repl: "Repl", ui: "Tui") -> None:
-    # An external program in the foreground gets Ctrl-C itself.
+    # An external program in the foreground receives Ctrl-C itself.
     owns_terminal = Condition(lambda: not ui.terminal.is_external_running)
 
     @keys.add("c-c", eager=True)
@@ -161,7 +162,7 @@ def _bind_run(keys: KeyBindings, repl: "Repl", ui: "Tui") -> None:
 
     @keys.add("<sigint>", filter=~owns_terminal, eager=True)
     def _not_for_us(event: KeyPressEvent) -> None:
-        """Ignore it."""
+        """Ignore the key."""
 
     @keys.add("c-s", filter=Condition(lambda: not ui.focus.is_on_approval))
     def _steer(event: KeyPressEvent) -> None:
@@ -178,8 +179,8 @@ def _bind_run(keys: KeyBindings, repl: "Repl", ui: "Tui") -> None:
 
 
 def _bind_escape(keys: KeyBindings, repl: "Repl", ui: "Tui") -> None:
-    """Bind Esc alone: eagerly, so that a key pressed after it is never taken for the rest of a sequence."""
-    # Two of them in a hurry are not a sequence either.
+    """Bind Esc alone: eagerly, so that a key pressed after it is never treated as the rest of a sequence."""
+    # Two quick ones are not a sequence either.
     is_alone = Condition(lambda: all(key.key == Keys.Escape for key in get_app().key_processor.input_queue))
     edits_in_vi = vi_insert_mode | vi_replace_mode | (vi_navigation_mode & has_selection)
 
@@ -202,7 +203,7 @@ def _bind_escape(keys: KeyBindings, repl: "Repl", ui: "Tui") -> None:
         elif repl.queue.is_busy:
             if not ui.focus.has_card:
                 repl.queue.interrupt()
-        # Not a sequence of two keys: a single Esc would have to wait for the second one longer than a user wants to.
+        # Not a sequence of two keys: a single Esc would have to wait too long for the second one.
         elif repl.is_idle and not buffer.text and ui.is_second_escape():
             repl.accept("/rewind")
 

@@ -18,7 +18,7 @@ from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl
 from prompt_toolkit.layout.dimension import Dimension
 from prompt_toolkit.layout.menus import CompletionsMenu
 from prompt_toolkit.layout.mouse_handlers import MouseHandlers
-from prompt_toolkit.layout.processors import AppendAutoSuggestion, BeforeInput
+from prompt_toolkit.layout.processors import AppendAutoSuggestion
 from prompt_toolkit.layout.screen import Char, Screen, WritePosition
 from prompt_toolkit.output import ColorDepth
 
@@ -74,6 +74,13 @@ _ESC_TIMEOUT_S = 0.1
 _MENU_ROWS = 8
 _MIN_ROWS_FOR_STATUS = 4
 _PROMPT = "> "
+
+
+def _line_prefix(line: int, wrapped: int) -> AnyFormattedText:
+    """Return the prefix of a line; wrapped rows have none, so that the text can be copied."""
+    if wrapped:
+        return ""
+    return [("", " " * len(_PROMPT))] if line else [("bold", _PROMPT)]
 
 
 class PromptArea(Application[int]):
@@ -154,14 +161,17 @@ class PromptArea(Application[int]):
         self._resize_callback()
 
     def _build_layout(self, buffer: Buffer) -> Layout:
-        prompt = BufferControl(
-            buffer=buffer,
-            input_processors=[BeforeInput(_PROMPT, style="bold"), AppendAutoSuggestion()],
-        )
+        prompt = BufferControl(buffer=buffer, input_processors=[AppendAutoSuggestion()])
         status = Condition(lambda: self._frames.window_size().rows >= _MIN_ROWS_FOR_STATUS)
         body = HSplit(
             [
-                Window(prompt, wrap_lines=True, dont_extend_height=True, height=self._prompt_height),
+                Window(
+                    prompt,
+                    wrap_lines=True,
+                    dont_extend_height=True,
+                    height=self._prompt_height,
+                    get_line_prefix=_line_prefix,
+                ),
                 ConditionalContainer(Window(height=Dimension(min=0, preferred=_MENU_ROWS)), has_completions),
                 ConditionalContainer(
                     Window(FormattedTextControl(self._status_text), height=1, dont_extend_height=True),

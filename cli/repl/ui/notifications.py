@@ -1,4 +1,4 @@
-"""Notifications for a user who looks elsewhere: the bell, and a desktop notification where supported."""
+"""Notifications for an inattentive user: the bell, and a desktop notification where supported."""
 
 from agent.protocol.events import ApprovalRequested, Event, QuestionAsked, RunCompleted
 from cli.screen.colors import to_single_line

@@ -1,4 +1,4 @@
-"""A list to choose from: arrow keys move, typing filters, Enter chooses, Esc leaves."""
+"""A list to choose from: arrow keys move, typing filters, Enter chooses, Esc cancels."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -14,12 +14,12 @@ from cli.screen.colors import Paint, clip, to_single_line
 _MAX_ROWS = 10
 _MARK, _NO_MARK, _GAP = "→ ", "  ", "  "
 _LABEL_SHARE = 0.7
-KEYS = "  type to filter, Enter chooses, Esc leaves"
+KEYS = "  type to filter, Enter selects, Esc cancels"
 NO_MATCH = "nothing matches"
 
 
 class Picker:
-    """Shows candidates above the prompt, whose text filters them; the draft comes back afterwards."""
+    """Shows candidates above the prompt, whose text filters them; the draft is restored afterwards."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Picker:
         *,
         min_seen_s: float = 0.0,
     ) -> None:
-        """Show candidates, each with a description; `on_done` gets the chosen one, or None.
+        """Show candidates, each with a description; `on_done` receives the chosen one, or None.
 
         Enter does not choose before the list was open for `min_seen_s`.
         """
@@ -66,7 +66,7 @@ class Picker:
         self._filter()
 
     def move(self, rows: int) -> None:
-        """Move the mark by a number of rows, from the last to the first and back."""
+        """Move the mark by a number of rows, wrapping around."""
         if self._matches:
             wraps = abs(rows) == 1
             index = self._index + rows

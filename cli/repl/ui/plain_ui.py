@@ -110,7 +110,7 @@ class PlainUi:
         self._write(text if text.endswith("\n") else text + "\n")
 
     def echo(self, text: str) -> None:
-        """Print what the user typed, unless it is the line above."""
+        """Print the typed text, unless it is the line above."""
         if not self._is_line_above:
             self.print_line(text)
 
@@ -134,7 +134,7 @@ class PlainUi:
                 pass
 
     def on_request_ended(self) -> None:
-        """Forget the requests and steps of the run that ended."""
+        """Drop the requests and steps of the run that ended."""
         self._requests = deque(request for request in self._requests if request_id(request) in self._own_questions)
         self._running_steps, self._is_editing = [], False
 

@@ -17,7 +17,7 @@ _FRAME_S = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TerminalCapabilities:
-    """What the terminal supports; `reflows_lines` if it rewraps lines when its window becomes narrower."""
+    """Features of the terminal; `reflows_lines` if it rewraps lines when its window becomes narrower."""
 
     term: str
     has_color: bool = True

@@ -1,4 +1,4 @@
-"""What a terminal supports, as far as its environment variables tell: rewrapping of lines, a title."""
+"""Features of a terminal, detected from its environment variables: rewrapping of lines, a title."""
 
 from collections.abc import Mapping
 
@@ -38,7 +38,7 @@ PROGRAM = "windlass"
 
 
 class WindowTitle:
-    """Sequences for the title of the terminal's window; empty if it has none, or the user does not want it."""
+    """Sequences for the title of the terminal's window; empty if unsupported or disabled."""
 
     def __init__(self, *, environ: Mapping[str, str], folder: str, is_wanted: bool) -> None:
         term = environ.get("TERM", "")
@@ -53,7 +53,7 @@ class WindowTitle:
         return self._sequence(_SAVE) + self.show("")
 
     def show(self, activity: str) -> str:
-        """Show what is going on; empty if the title says so already."""
+        """Show the current activity; empty if the title already shows it."""
         title = to_single_line(" · ".join(filter(None, (PROGRAM, self._folder, activity))))
         if title == self._shown:
             return ""
@@ -61,7 +61,7 @@ class WindowTitle:
         return self._sequence(f"\x1b]2;{title}\x1b\\")
 
     def end(self) -> str:
-        """Restore the title of the shell; a terminal that cannot gets an empty one."""
+        """Restore the title of the shell; a terminal that cannot do that gets an empty one."""
         return self._sequence(f"\x1b]2;\x1b\\{_RESTORE}")
 
     def _sequence(self, text: str) -> str:

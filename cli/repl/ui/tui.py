@@ -60,7 +60,7 @@ class Tui:
         settings = state.read_settings()
         self._repl = repl
         self._paint = paint
-        self._live_area = LiveArea(paint=paint)
+        self._live_area = LiveArea(paint=paint, stop_key="Esc")
         self._pastes = Pastes()
         self._escaped_at = float("-inf")
         is_writing = Condition(lambda: not self.picker.is_open)
@@ -168,7 +168,7 @@ class Tui:
         self.terminal.print(self._add_links(text))
 
     def echo(self, text: str) -> None:
-        """Print what the user typed, separated from the output above by an empty line."""
+        """Print the typed text, separated from the output above by an empty line."""
         self.print_line(f"\n{text}")
 
     def on_event(self, envelope: Envelope) -> None:
@@ -223,7 +223,7 @@ class Tui:
         try:
             return await chosen
         finally:
-            # Also if the run that the list is about has ended meanwhile.
+            # Also if the run of the list has ended meanwhile.
             if not chosen.done() or chosen.cancelled():
                 self.picker.cancel()
 
@@ -240,7 +240,8 @@ class Tui:
 
     async def ask(self, question: str, options: tuple[str, ...], *, is_expected: bool = False) -> str:
         """Ask the user and return the answer; an expected question may be answered at once."""
-        return await self.focus.ask(question, options, is_expected=is_expected)
+        with self._live_area.waiting():
+            return await self.focus.ask(question, options, is_expected=is_expected)
 
     async def run_external(self, program: Callable[[], None]) -> None:
         """Call `program` while it owns the terminal, then reset the terminal's modes."""
@@ -275,7 +276,7 @@ class Tui:
 
     def paste(self, pasted: str) -> None:
         """Insert pasted text into the prompt."""
-        # Invisible characters would be run or sent without having been read.
+        # Invisible characters would be run or sent without having been seen.
         text = strip_invisible(pasted)
         if mentions := image_mentions(text):
             is_in_word = self.buffer.document.char_before_cursor.strip()
@@ -304,7 +305,7 @@ class Tui:
         return self.picker.cancel() or self.focus.cancel_edit()
 
     def is_second_escape(self) -> bool:
-        """Note that Esc was pressed; return whether it was a moment ago, too."""
+        """Record that Esc was pressed; return whether it was also pressed just before."""
         before, self._escaped_at = self._escaped_at, time.monotonic()
         return self._escaped_at - before < _DOUBLE_ESCAPE_S
 
@@ -350,7 +351,7 @@ class Tui:
     def _live_lines(self, width: int, height: int) -> list[str]:
         """Return the live lines: a blank line, answer, steps, the keys of a card, and the rule above the prompt.
 
-        The blank line and the rule are drawn here and not by the prompt: however a resized window wraps them, they
+        The blank line and the rule are drawn here rather than by the prompt: however a resized window wraps them, they
         are below the parked cursor, and no finished line is erased with them.
         """
         if height < _MIN_ROWS_FOR_RULE:

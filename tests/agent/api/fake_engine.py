@@ -6,10 +6,12 @@ from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
 from agent.service.task import (
+    NotOpen,
     PendingQuestion,
     QueueStats,
     Schedule,
     Task,
+    TaskProgress,
     TaskQuery,
     TaskRequest,
     TaskState,
@@ -69,6 +71,12 @@ class FakeTasks:
     async def retry(self, task_id: str) -> Task:
         task = await self.get(task_id)
         return self.put(replace(task, state=check_transition(task.task_id, task.state, TaskState.QUEUED)))
+
+    async def report(self, session_id: str, progress: TaskProgress) -> None:
+        for task in [*self.by_id.values()]:
+            if task.session_id == session_id and task.state is TaskState.RUNNING:
+                step, error = progress.current_step, progress.error
+                self.put(replace(task, progress=progress.progress, current_step=step, error=error))
 
     def put(self, task: Task) -> Task:
         self.by_id[task.task_id] = task
@@ -132,7 +140,7 @@ class FakeQuestions:
     async def answer(self, question: PendingQuestion) -> PendingQuestion:
         stored = self.by_id[question.question_id]
         if stored.state != "open":
-            raise InputError(f"{question.question_id} is {stored.state} already")
+            raise NotOpen(f"{question.question_id} is {stored.state} already")
         self.by_id[question.question_id] = replace(question, state="answered", answered_at=NOW)
         task = await self._tasks.get(question.task_id)
         self._tasks.put(replace(task, waiting=task.waiting - 1))

@@ -3,8 +3,9 @@
 import asyncio
 import json
 import socket
+import ssl
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -34,6 +35,8 @@ from cli.commands.tasks.serve import card_text
 from tests.agent.api.fake_engine import NOW, FakeEngine, result_of
 
 TOKEN = "a-token-that-only-tests-use"
+# The servers of tests speak plain HTTP, and loading certificates takes longer than a request.
+NO_CERTIFICATES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 @dataclass
@@ -60,7 +63,9 @@ class Server:
 
     def client(self, token: str = TOKEN, **headers: str) -> httpx.Client:
         given = {"Authorization": f"Bearer {token}"} if token else {}
-        return httpx.Client(base_url=self.url, headers={**given, **headers}, timeout=30, trust_env=False)
+        return httpx.Client(
+            base_url=self.url, headers={**given, **headers}, timeout=120, trust_env=False, verify=NO_CERTIFICATES
+        )
 
     def task(self, prompt: str, state: TaskState = TaskState.QUEUED, **more: object) -> Task:
         """Put a task into the queue."""
@@ -85,7 +90,9 @@ class Server:
 
 
 @contextmanager
-def serve(data: Path, queue: TaskEngine | None = None, **access: object) -> Iterator[Server]:
+def serve(
+    data: Path, queue: TaskEngine | None = None, translate: Callable[[str], str] = str, **access: object
+) -> Iterator[Server]:
     """Run a server until the block ends, with a queue in memory if none is given."""
     engine = FakeEngine()
     rules = Access(token=TOKEN, **{"requests_per_s": 10_000.0, **access})  # type: ignore[arg-type]
@@ -108,6 +115,7 @@ def serve(data: Path, queue: TaskEngine | None = None, **access: object) -> Iter
             watch=watch,
             metrics=Metrics(watch),
             report_bug=lambda request, error: server.bugs.append(f"{request}: {error!r}"),
+            translate=translate,
         )
     )
     config = uvicorn.Config(app, log_level="critical", lifespan="off", ws="none", timeout_graceful_shutdown=1)

@@ -1,10 +1,10 @@
 """Nobody without the token gets anything, and no other page can use a browser that has it."""
 
+import itertools
 import re
 from dataclasses import replace
 from pathlib import Path
 
-import httpx
 import pytest
 
 from agent.api.access import Access, BrowserSessions, check_access
@@ -62,14 +62,14 @@ def test_the_tokens_of_examples_are_placeholders() -> None:
     assert not is_placeholder("k8XhGm3Yb1")
 
 
-@pytest.mark.parametrize("path", PROTECTED)
-@pytest.mark.parametrize("header", ["", "Bearer", "Bearer wrong", f"Basic {TOKEN}", f"Bearer {TOKEN}x", "Bearer \xff"])
-def test_requests_without_the_token_get_401(server: Server, path: str, header: str) -> None:
-    headers = {"Authorization": header.encode("latin-1")} if header else {}
-    with httpx.Client(base_url=server.url, trust_env=False) as client:
-        reply = client.get(path, headers=headers)  # type: ignore[arg-type]
-    assert (reply.status_code, reply.json()["code"]) == (401, 401)
-    assert reply.headers["www-authenticate"] == "Bearer"
+def test_requests_without_the_token_get_401(server: Server) -> None:
+    wrong = ("", "Bearer", "Bearer wrong", f"Basic {TOKEN}", f"Bearer {TOKEN}x", "Bearer \xff")
+    with server.client(token="") as client:
+        for path, header in itertools.product(PROTECTED, wrong):
+            headers = {"Authorization": header.encode("latin-1")} if header else {}
+            reply = client.get(path, headers=headers)  # type: ignore[arg-type]
+            assert (reply.status_code, reply.json()["code"]) == (401, 401), (path, header)
+            assert reply.headers["www-authenticate"] == "Bearer"
 
 
 def test_health_needs_no_token_and_tells_no_more_than_the_version(server: Server) -> None:
@@ -79,36 +79,34 @@ def test_health_needs_no_token_and_tells_no_more_than_the_version(server: Server
     assert set(reply.json()["data"]) == {"status", "service", "version"}
 
 
-@pytest.mark.parametrize(
-    "host",
-    ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "localhost.evil.example", "10.0.0.1", "a b", "@"],
-)
-def test_a_name_that_was_rebound_to_this_machine_is_refused(server: Server, host: str) -> None:
-    with server.client(Host=host) as client:
-        reply = client.get("/api/v1/tasks")
-    assert reply.status_code in (400, 421)
+def test_a_name_that_was_rebound_to_this_machine_is_refused(server: Server) -> None:
+    names = ("evil.example", "evil.example:80", "127.0.0.1.evil.example", "localhost.evil.example", "10.0.0.1")
+    for host in (*names, "a b", "@"):
+        with server.client(Host=host) as client:
+            assert client.get("/api/v1/tasks").status_code in (400, 421), host
 
 
-@pytest.mark.parametrize("host", ["localhost", "127.0.0.1:9", "[::1]:8001", "windlass.localhost", "LOCALHOST."])
-def test_the_names_of_this_machine_are_known(server: Server, host: str) -> None:
-    with server.client(Host=host) as client:
-        assert client.get("/api/v1/tasks").status_code == 200
+def test_the_names_of_this_machine_are_known(server: Server) -> None:
+    with server.client() as client:
+        for host in ("localhost", "127.0.0.1:9", "[::1]:8001", "windlass.localhost", "LOCALHOST."):
+            assert client.get("/api/v1/tasks", headers={"Host": host}).status_code == 200, host
 
 
-@pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://127.0.0.1:1", "https://localhost.evil"])
-@pytest.mark.parametrize("method", ["GET", "POST"])
-def test_requests_of_other_pages_are_refused_even_with_the_token(server: Server, origin: str, method: str) -> None:
-    with server.client(Origin=origin) as client:
-        reply = client.request(method, "/api/v1/tasks", json={"prompt": "x"} if method == "POST" else None)
-    assert reply.status_code == 403
-    assert "access-control-allow-origin" not in reply.headers
+def test_requests_of_other_pages_are_refused_even_with_the_token(server: Server) -> None:
+    origins = ("http://evil.example", "null", "http://127.0.0.1:1", "https://localhost.evil")
+    with server.client() as client:
+        for origin, method in itertools.product(origins, ("GET", "POST")):
+            body = {"prompt": "x"} if method == "POST" else None
+            reply = client.request(method, "/api/v1/tasks", json=body, headers={"Origin": origin})
+            assert reply.status_code == 403, (origin, method)
+            assert "access-control-allow-origin" not in reply.headers
     assert server.engine.tasks.by_id == {}
 
 
-@pytest.mark.parametrize("site", ["cross-site", "same-site"])
-def test_images_and_scripts_of_other_pages_get_nothing(server: Server, site: str) -> None:
-    with server.client(**{"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "no-cors"}) as client:
-        assert client.get("/api/v1/tasks").status_code == 403
+def test_images_and_scripts_of_other_pages_get_nothing(server: Server) -> None:
+    with server.client(**{"Sec-Fetch-Mode": "no-cors"}) as client:
+        for site in ("cross-site", "same-site"):
+            assert client.get("/api/v1/tasks", headers={"Sec-Fetch-Site": site}).status_code == 403, site
 
 
 def test_an_allowed_origin_may_call_and_no_other(tmp_path: Path) -> None:
@@ -135,6 +133,13 @@ def test_a_client_that_asks_too_often_is_told_so(tmp_path: Path) -> None:
     with serve(tmp_path / "data", requests_per_s=0.01) as server, server.client() as client:
         reply = client.get("/api/v1/tasks")
     assert (reply.status_code, reply.headers["retry-after"]) == (429, "1")
+
+
+def test_guesses_in_the_form_of_the_login_run_out(tmp_path: Path) -> None:
+    with serve(tmp_path / "data", requests_per_s=1) as server, server.client() as client:
+        del client.headers["authorization"]
+        replies = [client.post("/login", data={"token": "wrong"}).status_code for _ in range(2)]
+    assert replies == [401, 429]
 
 
 def test_a_bucket_refills_and_guesses_empty_it() -> None:
@@ -171,16 +176,17 @@ def test_the_callback_token_opens_the_callback_and_nothing_else(tmp_path: Path) 
 FORMS = re.findall(r'router\.post\("([^"]+)"', (ROOT / "agent" / "api" / "page" / "forms.py").read_text())
 
 
-@pytest.mark.parametrize("path", FORMS)
-def test_a_form_needs_the_token_of_its_own_session(server: Server, path: str) -> None:
+def test_a_form_needs_the_token_of_its_own_session(server: Server) -> None:
     task = server.task("a", TaskState.RUNNING)
     server.ask(task, "a-1", "rm x")
-    address = path.replace("{task_id}", task.task_id).replace("{question_id}", "a-1").replace("{name}", "x")
     cookie, other = server.sessions.new_cookie(), server.sessions.new_cookie()
     form = {"prompt": "x", "decision": "allow", "text": "x", "action": "remove"}
-    for wrong in ("", "x", server.sessions.csrf_token(other), server.sessions.csrf_token("")):
+    tokens = ("", "x", server.sessions.csrf_token(other), server.sessions.csrf_token(""))
+    for path, wrong in itertools.product(FORMS, tokens):
+        address = path.replace("{task_id}", task.task_id).replace("{question_id}", "a-1").replace("{name}", "x")
+        # Each request is one of a new browser, which has been sent no cookie.
         with server.client(token="", Cookie=f"windlass={cookie}") as client:
-            assert client.post(address, data={**form, "csrf": wrong}).status_code == 403
+            assert client.post(address, data={**form, "csrf": wrong}).status_code == 403, (path, wrong)
     assert list(server.engine.tasks.by_id.values()) == [replace(task, waiting=1)]
     assert server.engine.questions.by_id["a-1"].state == "open"
 

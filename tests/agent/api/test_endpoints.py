@@ -123,7 +123,7 @@ def test_tasks_are_canceled_and_retried_where_that_is_possible(server: Server) -
         refused = problem(client.post(f"/api/v1/tasks/{done.task_id}/cancel"))
         unknown = [problem(client.post(f"/api/v1/tasks/nothing/{verb}"))[0] for verb in ("cancel", "retry")]
     assert (canceled["status"], again["status"]) == ("canceled", "queued")
-    assert refused == (409, f"task {done.task_id} is completed and cannot become canceling")
+    assert refused == (409, f"task {done.task_id} is completed and cannot be canceled")
     assert unknown == [404, 404]
 
 
@@ -165,7 +165,7 @@ def test_an_approval_shows_what_the_terminal_shows_and_takes_a_decision(server: 
         "allow",
         "run",
     )
-    assert (late[0], unknown[0], left, len(every)) == (422, 404, [], 1)
+    assert (late[0], unknown[0], left, len(every)) == (409, 404, [], 1)
 
 
 def test_a_question_is_answered(server: Server) -> None:
@@ -175,8 +175,13 @@ def test_a_question_is_answered(server: Server) -> None:
         (shown,) = client.get("/api/v1/questions", params={"task_id": task.task_id}).json()["data"]
         empty = problem(client.post("/api/v1/questions/q-1/answer", json={"answer": ""}))
         answered = data(client.post("/api/v1/questions/q-1/answer", json={"answer": "blue"}))
+        again = problem(client.post("/api/v1/questions/q-1/answer", json={"answer": "red"}))
+        form = client.post("/api/v1/questions/q-1/answer", data={"answer": "red"}).json()
     assert shown["card"] == "Which color?\n  1. red\n  2. blue"
     assert (empty[0], answered["answer"]) == (422, "blue")
+    # Nothing is wrong with the request: it comes too late.
+    assert again == (409, "q-1 is answered already")
+    assert form["data"]["hint"] == "send JSON, with the header Content-Type: application/json"
 
 
 def test_runs_and_sessions_are_shown(server: Server) -> None:
@@ -219,6 +224,42 @@ def test_a_callback_is_taken_once(server: Server) -> None:
     assert [(one["event"], one["data"], one["trace_id"]) for one in kept] == [
         ("task_completed", {"answer": "42"}, "abc")
     ]
+
+
+def test_callbacks_tell_what_a_session_and_its_task_do(server: Server) -> None:
+    task = server.task("work", TaskState.RUNNING)
+    patch = {"todos": [{"content": "a", "status": "in_progress"}, 7], "current_step": "a"}
+    call = {"turn": 1, "tool_name": "run_command", "tool_input": {"command": "make"}, "tool_output": "done"}
+    reports = [
+        ("task_started", {"status": "running", "progress": 0}),
+        ("tool_call", {**call, "progress": 50, "state_patch": patch}),
+        ("agent_response", {"turn": 2, "response": "All is built.", "progress": 20}),
+        ("other", {"progress": "many", "state_patch": [], "error_message": 3}),
+    ]
+    path = f"/api/v1/sessions/{task.session_id}"
+    with server.client() as client:
+
+        def send(event: str, facts: object) -> None:
+            body = {"event": event, "session_id": task.session_id, "data": facts}
+            for _ in range(2):
+                data(client.post("/api/v1/callback", json=body))
+
+        for event, facts in reports:
+            send(event, facts)
+        running = data(client.get(f"/api/v1/tasks/{task.task_id}"))
+        half = data(client.get(path))["report"]
+        send("task_completed", {"progress": 100})
+        send("tool_call", {**call, "turn": 3, "progress": 10})
+        shown = data(client.get(path))
+    assert (running["status"], running["progress"]) == ("running", 50)
+    assert isinstance(half, dict)
+    assert (half["status"], half["progress"], half["todos"]) == ("running", 50, patch["todos"][:1])
+    report = shown["report"]
+    assert isinstance(report, dict)
+    # What comes after the end is kept, and undoes nothing.
+    assert (shown["status"], report["status"], report["progress"]) == ("completed", "completed", 100)
+    assert [(one["turn"], one["tool_output"]) for one in report["tool_executions"]] == [(1, "done"), (3, "done")]
+    assert [(one["turn"], one["text"]) for one in report["messages"]] == [(2, "All is built.")]
 
 
 def test_executors_and_their_load_are_shown(server: Server) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 from collections.abc import Iterator, Mapping
+from functools import cache
 from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote
@@ -18,6 +19,7 @@ from agent.service.dbos_engine.engine import DbosEngine
 from agent.service.task import TaskQuery
 from tests.agent.api.page_scene import write_beginning, write_end
 from tests.agent.api.served import TOKEN, Server, WrittenRun, serve
+from tests.examples import examples
 
 EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "12"))
 TEXT = st.text(max_size=40) | st.sampled_from(
@@ -60,6 +62,7 @@ def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, h
     asyncio.run(queue.close())
 
 
+@cache
 def operations() -> list[str]:
     """Return all endpoints, which are the same for every server."""
     document = build_api(PARTS).openapi()
@@ -67,9 +70,10 @@ def operations() -> list[str]:
 
 
 @pytest.mark.parametrize("operation", operations())
-@settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(examples(EXAMPLES), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(name=NAMES, body=BODIES, query=st.dictionaries(TEXT, TEXT, max_size=3), key=TEXT, number=TEXT)
 @example(name="s1", body={"prompt": "work"}, query={}, key="", number="1")
+@example(name="/", body={}, query={}, key="", number="")
 @example(
     name="run-1", body={"prompt": "work", "config": {}}, query={"limit": "0"}, key="k", number="99999999999999999999"
 )
@@ -91,7 +95,7 @@ def test_no_request_breaks_the_server(
 
 
 @pytest.mark.parametrize("operation", operations())
-@settings(max_examples=3, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(examples(3), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(body=BODIES, token=st.sampled_from(["", "wrong", TOKEN[:-1], f"{TOKEN} x"]))
 @example(body={"prompt": "work"}, token="")
 def test_nothing_has_an_effect_without_the_token(

@@ -335,3 +335,31 @@ def test_the_pages_load_nothing_from_elsewhere(server: Server) -> None:
             assert re.findall(r"""(?:src|href|url|from|action)\s*[=(]\s*["']?(?:https?:)?//""", text) == [], place
             assert " style=" not in text
             assert not re.search(r"\son\w+\s*=\s*[\"']", text)
+
+
+def test_a_form_with_a_mistake_keeps_what_was_typed_and_says_what_is_wrong(server: Server) -> None:
+    form = {"prompt": "tidy <up>", "when": "cron", "cron": "61 * * *", "zone": "Europe/Berlin", "model": "openai/x"}
+    with server.client() as client:
+        reply = client.post("/ui/tasks", data=form)
+    assert reply.status_code == 422
+    assert "is not a cron expression of five fields" in reply.text
+    assert "tidy &lt;up&gt;</textarea>" in reply.text
+    for kept in ('value="61 * * *"', 'value="Europe/Berlin"', 'value="openai/x"', '<option value="cron" selected>'):
+        assert kept in reply.text
+
+
+def test_tasks_are_shown_by_their_state_and_with_the_time_they_start(server: Server) -> None:
+    with busy_server(server), server.client() as client:
+        everything, failed = client.get("/").text, client.get("/?status=failed").text
+        assert client.get("/?status=nonsense").status_code == 422
+    assert 'href="/?status=failed"' in everything
+    assert "starts <time" in everything
+    pills = re.findall(r'<span class="text">.*?<span class="pill \w+">(\w+)</span>', failed, re.DOTALL)
+    assert set(pills) == {"failed"}
+
+
+def test_an_error_reads_like_a_sentence_with_its_commands_as_code(server: Server) -> None:
+    with server.client() as client:
+        page = client.get("/tasks/nothing").text
+    assert "<h1>There is no task &#39;nothing&#39;</h1>" in page
+    assert "<p><code>agent task list</code> shows them</p>" in page

@@ -19,6 +19,7 @@ from agent.backends.table import build_backend
 from agent.backends.tool_executor import LocalToolExecutor, build_tool_executor
 from tests.docker_engine import ENGINE_VARIABLE, IMAGE, OWNER, run_engine
 from tests.programs import needs
+from tests.running_processes import read_all
 from tests.tooling.tool_harness import NoUser, unrestricted_backend
 from tooling.approvals.policy import PolicyApprover
 from tooling.contract.command import CommandRunner
@@ -143,18 +144,14 @@ def list_names(folder: Path) -> list[str]:
     return sorted(entry.name for entry in folder.iterdir())
 
 
+# Tried one after another, where a command must have started before its time limit ends it.
+TIME_LIMITS = (0.4, 2.0, 10.0, 50.0)
+
+
 def find_processes(marker: str) -> list[str]:
     """Return the command lines that contain the marker; zombies have none."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        try:
-            if entry.name.isdigit():
-                line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-                if marker in line and int(entry.name) != os.getpid():
-                    found.append(line)
-        except OSError:
-            continue
-    return found
+    lines = [(pid, text.replace(b"\0", b" ").decode(errors="replace")) for pid, text in read_all("cmdline")]
+    return [line for pid, line in lines if marker in line and pid != os.getpid()]
 
 
 def find_survivors(marker: str) -> list[str]:

@@ -14,6 +14,7 @@ from tests.agent.backends.backend_cases import (
     BACKENDS,
     CONTAINER,
     MARK,
+    TIME_LIMITS,
     find_survivors,
     open_executor,
     wait_for_file,
@@ -83,9 +84,14 @@ async def test_code_runs_in_the_workspace_and_its_variables_are_not_kept(executo
 
 
 async def test_what_code_printed_before_its_time_limit_is_returned(executor: ToolExecutor, ctx: ExecCtx) -> None:
-    args: dict[str, object] = {"code": f"print('so far')\nimport time\ntime.sleep({MARK})", "timeout_s": 5}
-    result = await executor.call_tool("run_python", args, ctx)
-    assert (result.exit_code, result.content.rpartition("\n")[2]) == (124, "so far")
+    # On a busy machine the code may not have started within a short limit.
+    for timeout_s in TIME_LIMITS:
+        args: dict[str, object] = {"code": f"print('so far')\nimport time\ntime.sleep({MARK})", "timeout_s": timeout_s}
+        result = await executor.call_tool("run_python", args, ctx)
+        assert result.exit_code == 124
+        if result.content.rpartition("\n")[2] == "so far":
+            break
+    assert result.content.rpartition("\n")[2] == "so far"
     assert find_survivors(MARK) == []
 
 
@@ -129,7 +135,7 @@ async def test_code_is_judged_as_the_same_code_on_a_command_line_is(
         ("run_python", {"code": "print(undefined)"}, 1, "error", "NameError"),
         ("run_python", {"code": "while True: pass", "timeout_s": 1}, 124, "timeout", "Timed out after 1 s"),
         ("run_python", {"code": " "}, 1, "error", "The code is empty"),
-        ("run_python", {"code": "#" * 200_000}, 1, "error", "longer than 128 kB"),
+        ("run_python", {"code": "x" * 200_000}, 1, "error", "longer than 128 kB"),
         ("run_python", {"code": "import os; os.system('rm -rf /')"}, 126, "blocked", "permanent"),
         ("run_python", {"code": "import os; os.system('git push')"}, 126, "denied", "--allow 'git push'"),
         ("ask_user", {"question": "Which?"}, 1, "error", "assumption"),

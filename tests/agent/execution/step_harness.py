@@ -90,7 +90,7 @@ class FakeTools:
         # Judging and approving take time in the real executor too.
         await asyncio.sleep(0)
         if ctx.on_start:
-            await ctx.on_start()
+            await ctx.on_start(only_reads=self._functions[name][0] == "read")
         self.calls.append((name, args))
         return await self._functions[name][1](args)
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.model.budget import MIN_OUTPUT_TOKENS, Budget, BudgetExhausted, estimate_tokens
@@ -16,6 +16,7 @@ from agent.protocol.channel import Channel
 from agent.protocol.events import BudgetSpent
 from agent.vocabulary.message import Message
 from agent.vocabulary.usage import Usage
+from tests.examples import examples
 
 IN_USD, OUT_USD = 0.000_01, 0.000_03
 
@@ -95,7 +96,7 @@ class Provider:
     async def close(self) -> None: ...
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(
     calls=st.lists(CALLS, min_size=1, max_size=12),
     max_tokens=st.none() | st.integers(1, 12_000),

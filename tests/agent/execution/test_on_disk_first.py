@@ -1,4 +1,4 @@
-"""A call runs only after its start is on disk, and that is the only wait for the disk."""
+"""A call that may change something runs only after its start is on disk, and that is the only wait for the disk."""
 
 import asyncio
 import errno
@@ -39,7 +39,7 @@ def recording_tools(effects: list[list[str]], log: BlockingLog) -> dict[str, obj
         effects.append(list(log.written))
         return await succeed(args)
 
-    return {**TOOL_FUNCTIONS, "write": ("write", function)}
+    return {**TOOL_FUNCTIONS, "write": ("write", function), "read": ("read", function)}
 
 
 async def wait_reached(log: BlockingLog) -> None:
@@ -59,6 +59,19 @@ async def test_a_call_does_not_run_before_its_start_is_on_disk() -> None:
     log.resume.set()
     assert (await running).status == "ok"
     assert [kinds[-1] for kinds in effects] == ["tool.started"]
+    await harness.channel.close()
+
+
+async def test_a_call_that_only_reads_runs_during_the_write_and_the_model_gets_its_result_after_it() -> None:
+    effects: list[list[str]] = []
+    log = BlockingLog("tool.started")
+    harness = StepHarness(call_reply("read"), text_reply("ok"), log=log, functions=recording_tools(effects, log))  # type: ignore[arg-type]
+    running = asyncio.ensure_future(harness.run())
+    await wait_reached(log)
+    assert (len(harness.client.requests), len(effects)) == (1, 1)
+    assert "tool.started" not in effects[0]
+    log.resume.set()
+    assert (await running).status == "ok"
     await harness.channel.close()
 
 

@@ -78,7 +78,7 @@ def receiver(answer: Callable[[int], int] = lambda number: 200, port: int = 0) -
 
     with Server(("127.0.0.1", port), Handler) as http:
         told.url = f"http://127.0.0.1:{http.server_port}/events"
-        thread = threading.Thread(target=http.serve_forever, daemon=True)
+        thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
         thread.start()
         try:
             yield told

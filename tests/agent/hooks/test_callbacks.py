@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent.config.user_dirs import callback_spool
+from agent.hooks import callback_client
 from agent.hooks.callback_client import MAX_QUEUE, MAX_TEXT, CallbackClient
 from tests.agent.hooks.callback_server import Receiver, receiver
 from tests.agent.orchestrator.lead_runs import AUTO
@@ -15,6 +16,13 @@ from tests.cli.terminal_user import lead_call, lead_reply
 
 CALL_AND_ANSWER = (lead_call("run_command", command="echo hi"), lead_reply("Done."))
 TOKEN = "callback-token-1234567"
+
+
+@pytest.fixture(autouse=True)
+def short_delays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give up soon on a receiver that fails; wait as long as it takes for one that answers."""
+    monkeypatch.setattr(callback_client, "RETRY_DELAYS_S", (0.01, 0.01, 0.02))
+    monkeypatch.setattr(callback_client, "FLUSH_S", 60.0)
 
 
 def run(home: Path, url: str, *replies: object, token: str = TOKEN, **flags: object) -> FinishedRun:
@@ -101,9 +109,14 @@ def test_failures_are_retried_with_the_same_key(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("status", [500, 0, -1, 401])
-def test_a_receiver_that_takes_nothing_costs_no_end(tmp_path: Path, status: int) -> None:
+def test_a_receiver_that_takes_nothing_costs_no_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
     with receiver(lambda number: status) as told:
-        finished = run(tmp_path, told.url)
+        with monkeypatch.context() as patch:
+            # A receiver that never answers is given up when the time of the run's end is over.
+            patch.setattr(callback_client, "FLUSH_S", 0.2 if status == -1 else 60.0)
+            finished = run(tmp_path, told.url)
         assert finished.outcome.exit_code == 0 and finished.outcome.answer == "Done."
         told.released.set()
         assert len(spooled(tmp_path)) == 1
@@ -181,7 +194,7 @@ def test_damaged_files_in_the_spool_are_removed(tmp_path: Path) -> None:
 
 def test_the_queue_is_bounded_and_says_what_was_dropped() -> None:
     async def flood(told: Receiver) -> None:
-        client = CallbackClient(told.url, session_id="s", flush_s=10)
+        client = CallbackClient(told.url, session_id="s")
         for number in range(MAX_QUEUE + 10):
             await client.send_callback("tool_call", {"turn": number})
         await client.send_callback("task_completed", {})

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.model.fault_mapping import fault_from_error, fault_from_status
@@ -15,6 +15,7 @@ from agent.model.reply.reply_builder import ReplyBuilder
 from agent.model.wire.anthropic_stream import AnthropicReader
 from agent.model.wire.openai_stream import OpenAiReader
 from agent.model.wire.sse import SseEvent, SseParser
+from tests.examples import examples
 
 NUMBERS = st.one_of(st.integers(), st.floats(), st.sampled_from([10**400, -(10**400), True, None, "1e400", "x"]))
 VALUES = st.recursive(
@@ -84,7 +85,7 @@ def test_arguments_nested_without_end_are_reported_to_the_model(depth: int) -> N
     assert (arguments, bool(problem)) == ({}, True)
 
 
-@settings(max_examples=1500, deadline=None)
+@examples(1500)
 @given(frames=st.lists(OBJECTS, max_size=4), kinds=st.lists(TYPES, min_size=4, max_size=4), is_full=st.booleans())
 def test_any_reply_is_a_reply_or_a_fault(
     frames: list[dict[str, object]],
@@ -107,7 +108,7 @@ def test_any_reply_is_a_reply_or_a_fault(
             continue
 
 
-@settings(max_examples=1500, deadline=None)
+@examples(1500)
 @given(body=st.one_of(OBJECTS.map(json.dumps), st.text(max_size=60)), status=st.integers(300, 599))
 def test_any_error_is_a_fault(body: str, status: int) -> None:
     fault_from_status(status, body.encode("utf-8", "replace"), {})
@@ -117,7 +118,7 @@ def test_any_error_is_a_fault(body: str, status: int) -> None:
         return
 
 
-@settings(max_examples=1500, deadline=None)
+@examples(1500)
 @given(data=st.lists(st.binary(max_size=40) | st.sampled_from([b"data: {}\n\n", b"event: x\n", b"\r\n", b": \n"])))
 def test_any_bytes_are_events_wherever_they_are_split(data: list[bytes]) -> None:
     whole, split = SseParser(), SseParser()

@@ -214,6 +214,14 @@ def test_exceptions_are_mapped_by_name_and_status(error: Exception, kind: FaultK
     assert "Traceback" not in fault.detail
 
 
+def test_an_unreachable_host_is_named_without_the_noise_of_libraries() -> None:
+    noise = "Cannot connect to host api.cohere.com:443 ssl:<ssl.SSLContext object at 0x7f> [Name or service not known]"
+    fault = fault_from_exception(make_error("InternalServerError", f"CohereException - {noise}", 500))
+    assert str(fault) == (
+        "could not connect to the provider: Cannot connect to host api.cohere.com:443 [Name or service not known]"
+    )
+
+
 def test_retry_after_is_preserved() -> None:
     assert fault_from_exception(make_error("RateLimitError", "x", 429, {"retry-after": "7"})).retry_after_s == 7
 

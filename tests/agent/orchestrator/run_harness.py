@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent.app import App
+from agent.backends.sandbox.runner import PROTECTS_LESS
 from agent.config.load import load_settings
 from agent.hooks.hook import Hook
 from agent.protocol.codec import to_json
@@ -43,7 +44,9 @@ class FinishedRun:
 
     @property
     def warnings(self) -> list[str]:
-        return [str(event["message"]) for event in self.of_type("warning")]
+        """All warnings but the one about this machine, that it has no bubblewrap."""
+        texts = [str(event["message"]) for event in self.of_type("warning")]
+        return [text for text in texts if PROTECTS_LESS not in text]
 
 
 @dataclass(kw_only=True)

@@ -115,7 +115,8 @@ def test_failed_calls_plans_nudges_and_empty_replies_are_part_of_it(
 
 def test_a_nudge_to_make_the_change_is_part_of_it(session: RunHarness, requests: list[ModelRequest]) -> None:
     described = "You need to change `x.py`:\n```python\nimport math\n```"
-    run = ask(session, "fix the bug in x.py", lead_reply(described), lead_reply(described))
+    looked = lead_call("run_command", command="ls")
+    run = ask(session, "fix the bug in x.py", looked, lead_reply(described), lead_reply(described))
     # Nothing was changed: that is no success, although there is an answer.
     assert (run.outcome.exit_code, run.outcome.answer) == (1, described)
     ask(session, "well?", lead_reply("Sorry."))

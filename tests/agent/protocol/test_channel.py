@@ -73,6 +73,23 @@ async def test_a_durable_event_is_on_disk_before_it_is_delivered(tmp_path: Path)
     await checking
 
 
+async def test_an_event_that_nobody_waits_for_shares_the_write_of_the_one_that_follows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("agent.protocol.channel.GROUP_S", 60.0)
+    log = SlowLog()
+    channel = make_channel(log)
+    events = channel.subscribe()
+    channel.emit(WarningRaised(message="first"))
+    for _ in range(20):
+        await asyncio.sleep(0)
+    await channel.publish(WarningRaised(message="second"))
+    channel.emit(WarningRaised(message="last"))
+    await channel.close()
+    assert log.batches == [2, 1]
+    assert [envelope.event.message for envelope in await collect(events)] == ["first", "second", "last"]  # type: ignore[attr-defined]
+
+
 async def test_events_that_arrive_during_a_write_share_the_next_one() -> None:
     log = SlowLog()
     channel = make_channel(log)

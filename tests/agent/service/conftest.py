@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -84,7 +85,12 @@ async def until(condition: Callable[[], Awaitable[bool]]) -> None:
 
 
 async def work_once(
-    engine: DbosEngine, handler: ScriptedHandler, *, concurrency: int = 5, worker: DbosWorker | None = None
+    engine: DbosEngine,
+    handler: ScriptedHandler,
+    *,
+    concurrency: int = 5,
+    worker: DbosWorker | None = None,
+    delay_s: float = 0.0,
 ) -> int:
-    worker = worker or engine.worker(rules())
+    worker = worker or engine.worker(replace(rules(), delay_s=delay_s))
     return await worker.work(handler, WorkOptions(concurrency=concurrency, modes=tuple(ScheduleMode), is_once=True))

@@ -12,6 +12,8 @@ from agent.service.task import (
     PendingQuestion,
     Schedule,
     ScheduleMode,
+    Task,
+    TaskProgress,
     TaskQuery,
     TaskRequest,
     TaskState,
@@ -77,6 +79,23 @@ async def test_a_transient_failure_is_retried_and_the_last_error_kept(engine: Ta
     assert (await engine.tasks.get(broken.task_id)).error == "RuntimeError: a bug"
 
 
+async def test_between_two_attempts_a_task_is_queued_and_says_when_it_is_tried_again(engine: TaskEngine) -> None:
+    task = await engine.tasks.submit(ask("fail"))
+    await work_once(engine, ScriptedHandler(), delay_s=3600.0)
+    waiting = await engine.tasks.get(task.task_id)
+    assert (waiting.state, waiting.attempt, waiting.error) == (TaskState.QUEUED, 1, "overloaded")
+    assert waiting.next_run_at
+    assert waiting.next_run_at > datetime.now(UTC) + timedelta(minutes=50)
+    assert [one.task_id for one in await engine.tasks.list(TaskQuery(states=frozenset({TaskState.QUEUED})))] == [
+        task.task_id
+    ]
+    assert (await engine.stats()).tasks[TaskState.QUEUED] == 1
+    canceled = await engine.tasks.cancel(task.task_id)
+    assert canceled.state is TaskState.CANCELED
+    assert canceled.ended_at
+    assert canceled.ended_at > waiting.created_at
+
+
 async def test_a_final_failure_is_not_retried_but_the_user_may(engine: TaskEngine) -> None:
     task = await engine.tasks.submit(ask("refuse"))
     await work_once(engine, ScriptedHandler())
@@ -92,9 +111,9 @@ async def test_a_final_failure_is_not_retried_but_the_user_may(engine: TaskEngin
 async def test_a_completed_task_can_be_neither_canceled_nor_retried(engine: TaskEngine) -> None:
     task = await engine.tasks.submit(ask())
     await work_once(engine, ScriptedHandler())
-    with pytest.raises(IllegalTransition, match="is completed and cannot become canceling"):
+    with pytest.raises(IllegalTransition, match="is completed and cannot be canceled"):
         await engine.tasks.cancel(task.task_id)
-    with pytest.raises(IllegalTransition, match="cannot become queued"):
+    with pytest.raises(IllegalTransition, match="cannot be retried"):
         await engine.tasks.retry(task.task_id)
 
 
@@ -190,14 +209,9 @@ async def test_tasks_are_listed_newest_first_and_filtered(engine: TaskEngine) ->
     assert await ids(modes=frozenset({ScheduleMode.SCHEDULED})) == [second.task_id]
 
 
-async def test_a_question_waits_with_its_task_and_is_answered_once(engine: TaskEngine) -> None:
-    task = await engine.tasks.submit(ask("hang"))
-    handler = ScriptedHandler()
-    worker = engine.worker(rules())
-    working = asyncio.ensure_future(worker.work(handler, WorkOptions(concurrency=1, modes=ALL_MODES)))
-    await handler.has_started.wait()
+def _question(task: Task) -> PendingQuestion:
     now = datetime.now(UTC)
-    question = PendingQuestion(
+    return PendingQuestion(
         question_id="q1",
         task_id=task.task_id,
         session_id="s1",
@@ -207,11 +221,26 @@ async def test_a_question_waits_with_its_task_and_is_answered_once(engine: TaskE
         asked_at=now,
         expires_at=now + timedelta(hours=1),
     )
-    late = replace(question, question_id="q2", expires_at=now - timedelta(seconds=1))
+
+
+async def test_a_question_waits_with_its_task_and_is_answered_once(engine: TaskEngine) -> None:
+    task = await engine.tasks.submit(ask("hang"))
+    handler = ScriptedHandler()
+    worker = engine.worker(rules())
+    working = asyncio.ensure_future(worker.work(handler, WorkOptions(concurrency=1, modes=ALL_MODES)))
+    await handler.has_started.wait()
+    question = _question(task)
+    late = replace(question, question_id="q2", expires_at=datetime.now(UTC) - timedelta(seconds=1))
     await engine.questions.open(task.task_id, question)
     await engine.questions.open(task.task_id, late)
     assert [found.question_id for found in await engine.questions.list()] == ["q1"]
     assert (await engine.tasks.get(task.task_id)).waiting == 2
+    # What an executor reports is noted with the task of its session, and with no other.
+    await engine.tasks.report("elsewhere", TaskProgress(progress=90))
+    assert (await engine.tasks.get(task.task_id)).progress is None
+    await engine.tasks.report("s1", TaskProgress(progress=40, current_step="build"))
+    reported = await engine.tasks.get(task.task_id)
+    assert (reported.progress, reported.current_step) == (40, "build")
     answered = await engine.questions.answer(replace(question, answer="a"))
     assert (answered.state, answered.answer) == ("answered", "a")
     with pytest.raises(InputError, match="q1 is answered already"):
@@ -225,6 +254,40 @@ async def test_a_question_waits_with_its_task_and_is_answered_once(engine: TaskE
     await working
 
 
+async def test_a_question_of_a_task_that_changes_workers_can_always_be_answered(engine: TaskEngine) -> None:
+    task = await engine.tasks.submit(ask("hang"))
+    handler = ScriptedHandler()
+    worker = engine.worker(rules())
+    working = asyncio.ensure_future(worker.work(handler, WorkOptions(concurrency=1, modes=ALL_MODES)))
+    await handler.has_started.wait()
+    question = _question(task)
+    # A run that was resumed asks again: an answer to its old question is one to the new.
+    await engine.questions.open(task.task_id, old := replace(question, question_id="q3"))
+    await engine.questions.close(task.task_id, "q3")
+    await engine.questions.open(task.task_id, replace(question, question_id="q4", text="Which one?"))
+    with pytest.raises(InputError, match="q3 is expired already"):
+        await engine.questions.answer(replace(old, answer="b"))
+    await engine.questions.open(task.task_id, replace(question, question_id="q5"))
+    forwarded = await engine.questions.answer(replace(old, answer="b"))
+    assert (forwarded.question_id, forwarded.answer) == ("q5", "b")
+    assert [found.question_id for found in await engine.questions.list(task_id=task.task_id)] == ["q4"]
+    # Closed after it was answered: it stays closed, and keeps the answer.
+    await engine.questions.close(task.task_id, "q5")
+    closed = {found.question_id: found for found in await engine.questions.list(task_id=task.task_id, is_open=False)}
+    assert (closed["q5"].state, closed["q5"].answer) == ("expired", "b")
+    await worker.stop(hands_back=True)
+    await working
+    # Until another worker has taken the task, what it asks is still listed, and can be answered.
+    assert (await engine.tasks.get(task.task_id)).state is TaskState.QUEUED
+    assert [found.question_id for found in await engine.questions.list()] == ["q4"]
+    assert (await engine.tasks.get(task.task_id)).waiting == 1
+    assert "q5" in [found.question_id for found in await engine.questions.list(is_open=False)]
+    assert (await engine.stats()).open_questions == 1
+    assert (await engine.questions.answer(replace(question, question_id="q4", answer="a"))).state == "answered"
+    await engine.tasks.cancel(task.task_id)
+    assert await engine.questions.list(is_open=False) == []
+
+
 async def test_a_schedule_makes_tasks_by_the_clock_and_on_request(engine: TaskEngine) -> None:
     every_second = Schedule(name="often", cron="* * * * * *", zone="Europe/Berlin", request=ask("tick"))
     added = await engine.schedules.add(every_second)
@@ -233,6 +296,8 @@ async def test_a_schedule_makes_tasks_by_the_clock_and_on_request(engine: TaskEn
         await engine.schedules.add(every_second)
     with pytest.raises(InputError, match="is not a cron expression"):
         await engine.schedules.add(replace(every_second, name="bad", cron="61 * * * *"))
+    with pytest.raises(InputError, match="no day matches the cron expression"):
+        await engine.schedules.add(replace(every_second, name="bad", cron="0 0 30 2 *"))
     with pytest.raises(InputError, match="there is no time zone"):
         await engine.schedules.add(replace(every_second, name="bad", zone="Mars/Base"))
     handler = ScriptedHandler()

@@ -49,7 +49,8 @@ def test_a_killed_worker_is_dead_at_once(tmp_path: Path) -> None:
     os.kill(held.pid, signal.SIGKILL)
     held.communicate()
     assert {worker.worker_id: worker.is_alive for worker in liveness.workers()} == {"mine": True, "other": False}
-    liveness.remove("other")
+    assert liveness.remove_dead("other")
+    assert not liveness.remove_dead("mine")
     assert liveness.renew("mine")
     assert [worker.worker_id for worker in liveness.workers()] == ["mine"]
 
@@ -64,8 +65,15 @@ def test_a_lease_ends_by_the_clock_of_the_database(tmp_path: Path, postgres: Pos
     with database.engine.begin() as connection:
         connection.execute(sa.text("UPDATE windlass.workers SET lease_until = now() - interval '1 second'"))
     assert [worker.is_alive for worker in liveness.workers()] == [False]
+    # The database was away for longer than the lease, and nobody has taken over.
+    assert liveness.renew("mine")
+    assert [worker.is_alive for worker in liveness.workers()] == [True]
+    assert not liveness.remove_dead("mine")
+    with database.engine.begin() as connection:
+        connection.execute(sa.text("UPDATE windlass.workers SET lease_until = now() - interval '1 second'"))
+    # Only one of the others takes over, and the worker learns it.
+    assert [liveness.remove_dead("mine"), liveness.remove_dead("mine")] == [True, False]
     assert not liveness.renew("mine")
-    liveness.remove("mine")
     database.engine.dispose()
 
 
@@ -79,6 +87,16 @@ async def test_the_queue_is_readable_by_its_owner_only(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+async def test_who_reads_the_queue_waits_for_nobody_who_writes_to_it(tmp_path: Path) -> None:
+    engine = DbosEngine(tmp_path)
+    task = await engine.tasks.submit(TaskRequest(prompt="x", session_id="s"))
+    with open_database(tmp_path).engine.begin():
+        assert (await engine.tasks.get(task.task_id)).task_id == task.task_id
+        assert len(await engine.tasks.list(TaskQuery())) == 1
+        assert (await engine.stats()).open_questions == 0
+    await engine.close()
+
+
 async def test_nothing_is_pickled(tmp_path: Path) -> None:
     engine = DbosEngine(tmp_path)
     task = await engine.tasks.submit(TaskRequest(prompt="plain words", session_id="s"))

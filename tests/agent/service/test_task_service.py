@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent.service.dbos_engine.engine import DbosEngine
+from agent.service.new_request import complete_request
 from agent.service.night_window import NightWindow
 from agent.service.session_transfer import SessionTransfer
 from agent.service.task import PendingQuestion, ScheduleMode, TaskRequest, TaskState
@@ -50,6 +51,9 @@ async def test_a_nightly_task_waits_for_the_window(service: TaskService) -> None
         TaskRequest(prompt="x" * 200_001),
         TaskRequest(prompt="x", priority=101),
         TaskRequest(prompt="x", session_id="../../etc"),
+        TaskRequest(prompt="x", callback_url="ftp://example.org/hook"),
+        TaskRequest(prompt="x", config=TaskConfig(git_branch="main")),
+        TaskRequest(prompt="x", config=TaskConfig(repo_url="gopher://example.org/x.git")),
     ],
 )
 async def test_what_cannot_run_is_refused(service: TaskService, wrong: TaskRequest) -> None:
@@ -62,6 +66,8 @@ async def test_names_of_schedules_are_plain(service: TaskService) -> None:
     for name in ("a@b", "../x", "a b"):
         with pytest.raises(InputError, match="cannot be the name"):
             await service.create_schedule(request, "0 2 * * *", name=name)
+    with pytest.raises(InputError, match="of five fields"):
+        await service.create_schedule(request, "* * * * * *")
     made = await service.create_schedule(request, "0 2 * * *")
     assert made.next_run_at == datetime(2026, 1, 6, 2, tzinfo=UTC)
     assert made.request.session_id == ""
@@ -167,6 +173,30 @@ async def test_work_that_was_not_stored_is_not_overwritten_by_an_older_archive(t
         log.write("\n")
     await transfer.fetch("s1")
     assert (folder.workspace / "file").read_text() == "newer"
+
+
+async def test_a_machine_that_lost_a_session_does_not_replace_what_another_has_done(tmp_path: Path) -> None:
+    archives = FolderArchives(tmp_path / "bucket")
+    warnings: list[str] = []
+    here = session(tmp_path / "here", "first")
+    (tmp_path / "there").mkdir(mode=0o700)
+    there = SessionStore(tmp_path / "there")
+    one, two = (SessionTransfer(store, archives, warnings.append) for store in (here, there))
+    await one.store("s1")
+    await two.fetch("s1")
+    (here.folder_for("s1").workspace / "file").write_text("of a worker that was stopped for long")
+    await one.store("s1")
+    assert warnings == ["session s1 was not stored: another machine has it now"]
+    (there.folder_for("s1").workspace / "file").write_text("second")
+    await two.store("s1")
+    await one.fetch("s1")
+    assert (here.folder_for("s1").workspace / "file").read_text() == "second"
+
+
+def test_bytes_that_no_database_can_store_are_refused() -> None:
+    for request in (TaskRequest(prompt="bad \udcff"), TaskRequest(prompt="x", cwd="/a\udcff")):
+        with pytest.raises(InputError, match="the task has bytes that are not UTF-8"):
+            complete_request(request, NOON, NightWindow())
 
 
 def test_a_state_is_a_word() -> None:

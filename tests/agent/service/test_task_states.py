@@ -14,7 +14,7 @@ def test_a_transition_is_in_the_table_or_raises(before: TaskState, after: TaskSt
     if after in TRANSITIONS[before]:
         assert check_transition("t1", before, after) is after
     else:
-        with pytest.raises(IllegalTransition, match=f"t1 is {before} and cannot become {after}"):
+        with pytest.raises(IllegalTransition, match=f"t1 is {before} and cannot be "):
             check_transition("t1", before, after)
 
 

@@ -66,7 +66,7 @@ def test_a_branch_is_compared_with_the_main_one(
 
 @pytest.mark.parametrize("revision", ["nowhere", "--output=x", "main..nowhere"])
 def test_what_is_no_revision_is_refused(repository: Path, environ: dict[str, str], revision: str) -> None:
-    with pytest.raises(UsageError, match="is no branch, commit or range"):
+    with pytest.raises(UsageError, match="is not a branch, commit or range"):
         ChangeReader(repository, environ).read(revision)
 
 

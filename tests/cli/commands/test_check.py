@@ -27,11 +27,25 @@ def test_one_argument_is_a_line_and_several_arguments_are_several_lines(user: Us
     assert checked.exit_code == 0
 
 
+def test_a_command_that_was_not_quoted_is_said(user: User) -> None:
+    checked = user.agent("check", "git", "push")
+    assert checked.stdout.splitlines()[0] == "allow  git"
+    assert "hint: each argument was judged as a command of its own; quote one: agent check 'git push'" in checked.stderr
+    assert user.agent("check", "ls", "git push").stderr == ""
+
+
+def test_nothing_is_not_judged(user: User) -> None:
+    for empty in ("", "  "):
+        checked = user.agent("check", "ls", empty)
+        assert (checked.exit_code, checked.stdout) == (2, "")
+        assert checked.stderr.startswith("error: the command is empty\n")
+
+
 def test_the_verdict_is_shown_with_what_a_run_makes_of_it(user: User, tmp_path: Path) -> None:
     user.agent("rules", "add", "git", "push")
     user.agent("rules", "add", "--deny", "git", "push", "--force")
     user.agent("rules", "add", "--deny", "-C", str(tmp_path), "ls -a")
-    checked = user.agent("check", "git push", "timeout 9 git push --force", "ls -a", "ls -l", "git fetch")
+    checked = user.agent("check", "git push", "timeout 9 git push --force", "ls -a", "ls -l", "dig example.org")
     assert checked.stdout.splitlines() == [
         "ask    git push  (git-push: it publishes commits)",
         "       a run would allow it: your rule allow 'git push' (config.toml:1)",
@@ -40,7 +54,7 @@ def test_the_verdict_is_shown_with_what_a_run_makes_of_it(user: User, tmp_path: 
         "allow  ls -a",
         f"       a run would deny it: your rule deny 'ls -a' (config.toml:5, in {tmp_path})",
         "allow  ls -l",
-        "ask    git fetch  (git-network: it reaches the network)",
+        "ask    dig example.org  (lookup: it reaches the network)",
     ]
     (answer,) = map(json.loads, user.agent("check", "--json", "git push --force").stdout.splitlines())
     assert (answer["decision"], answer["in_run"]) == ("ask", "deny")

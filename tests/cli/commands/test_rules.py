@@ -27,6 +27,14 @@ def test_an_option_after_the_words_is_refused_with_the_right_order(user: User) -
     assert user.agent("rules", "list").stdout == "(no rules)\n"
 
 
+def test_a_rule_to_deny_is_not_taken_for_one_that_allows_a_program_of_that_name(user: User) -> None:
+    for words in (("deny", "git", "push"), ("deny git push",), ("allow", "git", "push")):
+        refused = user.agent("rules", "add", *words)
+        assert refused.exit_code == 2
+        assert "agent rules add --deny git push" in refused.stderr
+    assert user.agent("rules", "list").stdout == "(no rules)\n"
+
+
 def test_a_rule_that_denies_is_removed_by_its_words(user: User) -> None:
     user.agent("rules", "add", "--deny", "git", "push", "--force")
     removed = user.agent("rules", "rm", "git", "push", "--force")

@@ -6,7 +6,7 @@ from cli.command_table import COMMANDS
 from cli.completion.candidates import FILES, SOURCES
 from cli.completion.command_tree import CommandNode, build_tree
 from cli.completion.complete import Completions, complete_words
-from cli.completion.model_values import KEY_SET, LOCAL, NEEDS_KEY
+from cli.completion.model_values import KEY_SET, LOCAL, NEEDS_KEY, sort_models
 from cli.typer_program import build_application
 from tests.cli.terminal_user import User, one_step, step_reply
 
@@ -89,6 +89,26 @@ def test_files_are_left_to_the_shell(line: str, files: str) -> None:
     assert offered_kind(line) == files
 
 
+def test_newer_models_come_first_and_those_made_for_something_else_last() -> None:
+    names = [
+        "ft:gpt-4o",
+        "gpt-4-0613",
+        "gpt-audio",
+        "gpt-4o",
+        "gpt-4.1-2025-04-14",
+        "gpt-5.4-mini",
+        "gpt-5",
+    ]
+    assert sort_models(names) == [
+        "gpt-5.4-mini",
+        "gpt-5",
+        "gpt-4o",
+        "gpt-4.1-2025-04-14",
+        "gpt-4-0613",
+        "gpt-audio",
+    ]
+
+
 def test_configured_models_are_offered_before_providers() -> None:
     offered = offered_words("run --model ")
     assert offered[:2] == ["openai/gpt-5-mini", "anthropic/claude-sonnet-4-5"]
@@ -105,6 +125,7 @@ def test_invalid_settings_give_no_candidates(user: User) -> None:
     assert complete("run", "--model", "") == Completions()
 
 
+@pytest.mark.slow
 def test_steps_are_offered_with_their_status(user: User) -> None:
     model = user.script(*one_step(step_reply("s1", "done")))
     assert user.agent("run", "--model", model, "--session", "one", "go").exit_code == 0

@@ -3,24 +3,30 @@
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+
+from jinja2 import Environment, nodes
 
 from cli.messages.translate import SHIPPED
 from tests.house.source_tree import ROOT
 
 FILE = SHIPPED / "en.toml"
+TEMPLATES = ROOT / "agent" / "api" / "page" / "templates"
 _HEADER = """\
 # Every message of the program, by the module that says it. A translation is a file LANGUAGE.toml beside this one, or
 # in the `messages` folder of your settings, with lines such as "there is nothing to resume" = "…". Keep the names in
 # braces.
+# The texts of the page of `agent serve` are those under [page]; a translation has them in its table [page].
 # Generated from the source: do not edit.
 """
 # Classes whose first arguments are shown to the user; their names end like this.
-_ERRORS = re.compile(r"(Error|Busy|Finished|Cancelled|Early)$")
+_ERRORS = re.compile(r"(Error|Busy|Finished|Cancelled|Early|NotFound|Forbidden)$")
 _WORDS = re.compile(r"[A-Za-z]{2,}[^{}]* [^{}]*[A-Za-z]{2,}")
 _PLACEHOLDER = re.compile(r"\{\w*\}")
 
 
+@cache
 def messages() -> dict[str, list[str]]:
     """Return the messages of each module, in their order."""
     found: dict[str, list[str]] = {}
@@ -32,10 +38,31 @@ def messages() -> dict[str, list[str]]:
     return found
 
 
+@cache
+def page_texts() -> dict[str, list[str]]:
+    """Return what each template and module of the page gives to `t`, in their order."""
+    found = {f"page.{path.stem}": _template_texts(path) for path in sorted(TEMPLATES.glob("*.html"))}
+    found |= {f"page.{path.stem}": _module_texts(path) for path in sorted(TEMPLATES.parent.glob("*.py"))}
+    return {name: list(dict.fromkeys(texts)) for name, texts in found.items() if texts}
+
+
 def render() -> str:
     """Return the catalogue as TOML."""
-    blocks = (f"[{module}]\nmessages = [\n{_lines(texts)}]\n" for module, texts in messages().items())
+    parts = {**messages(), **page_texts()}
+    blocks = (f"[{name}]\nmessages = [\n{_lines(texts)}]\n" for name, texts in parts.items())
     return _HEADER + "\n" + "\n".join(blocks)
+
+
+def _template_texts(path: Path) -> list[str]:
+    calls = Environment().parse(path.read_text("utf-8")).find_all(nodes.Call)
+    named = (call for call in calls if isinstance(call.node, nodes.Name) and call.node.name == "t")
+    return [call.args[0].as_const() for call in named]
+
+
+def _module_texts(path: Path) -> list[str]:
+    calls = (node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Call))
+    named = (call for call in calls if getattr(call.func, "id", getattr(call.func, "attr", "")) == "t")
+    return [ast.literal_eval(call.args[0]) for call in named]
 
 
 def _lines(texts: list[str]) -> str:

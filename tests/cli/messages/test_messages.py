@@ -30,16 +30,23 @@ def test_the_catalogue_lists_what_the_program_says() -> None:
     "path", [path for path in SHIPPED.glob("*.toml") if path != catalog.FILE], ids=lambda p: p.stem
 )
 def test_a_translation_keeps_to_the_catalogue(path: Path) -> None:
-    known = {text for texts in catalog.messages().values() for text in texts} | {"error", "hint", "warning", "note"}
-    for english, text in tomllib.loads(path.read_text("utf-8")).items():
-        assert english in known, f"the program does not say {english!r}"
-        assert set(_NAMES.findall(text)) == set(_NAMES.findall(english)), english
+    found = tomllib.loads(path.read_text("utf-8"))
+    for texts, said, more in (
+        (found.pop("page", {}), catalog.page_texts(), ()),
+        (found, catalog.messages(), ("error", "hint", "warning", "note")),
+    ):
+        known = {text for texts in said.values() for text in texts} | set(more)
+        for english, text in texts.items():
+            assert english in known, f"the program does not say {english!r}"
+            assert set(_NAMES.findall(text)) == set(_NAMES.findall(english)), english
 
 
 def test_every_message_has_a_russian_text() -> None:
     russian = tomllib.loads((SHIPPED / "ru.toml").read_text("utf-8"))
     texts = {text for texts in catalog.messages().values() for text in texts}
     assert [text for text in sorted(texts) if text not in russian and not _NOT_TRANSLATED.match(text)] == []
+    texts = {text for texts in catalog.page_texts().values() for text in texts}
+    assert sorted(texts - russian["page"].keys()) == []
 
 
 def test_every_message_is_found_when_its_parts_are_filled_in() -> None:
@@ -53,6 +60,13 @@ def test_every_message_is_found_when_its_parts_are_filled_in() -> None:
 def test_values_and_prefixes_are_translated_too() -> None:
     translator = Translator({"error": "E", "cannot read {path}: {reason}": "{reason}! {path}", "it is gone": "weg"})
     assert translator.translate("error: cannot read a.txt: it is gone\nhint: other") == "E: weg! a.txt\nhint: other"
+
+
+def test_words_of_the_page_are_not_taken_for_values_of_messages() -> None:
+    translator = Translator({"cannot read {path}": "! {path}"}, {"Tasks": "T", "{count} steps": "s: {count}"})
+    texts = ("Tasks", "{count} steps", "cannot read Tasks")
+    assert [translator.translate_page(text) for text in texts] == ["T", "s: {count}", "! Tasks"]
+    assert translator.translate("Tasks") == "Tasks"
 
 
 @pytest.mark.slow

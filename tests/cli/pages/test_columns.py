@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, datetime
+from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -9,9 +10,10 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from agent.vocabulary.errors import UsageError
+from agent.vocabulary.status import Subtype
 from cli.durations import parse_days
 from cli.pages.columns import Column, render_rows, render_table
-from cli.pages.pages import format_age, format_size, indent_lines, one_line, short_ids
+from cli.pages.pages import color_page, format_age, format_size, indent_lines, one_line, short_ids, status_word
 from cli.screen.colors import Paint
 
 CELLS = st.lists(st.text(max_size=60), min_size=3, max_size=3)
@@ -124,3 +126,29 @@ def test_ids_are_short_where_that_is_unique() -> None:
     assert short_ids([one, one, "20260101-000000-012345", named]) == ["abcdef", "abcdef", "012345", named]
     assert short_ids([one, same_end]) == [one, same_end]
     assert short_ids(["undo-20261118002645-b81966"]) == ["b81966"]
+
+
+def test_names_statuses_and_fields_of_a_page_are_told_apart() -> None:
+    page = {
+        "cmds  go on": "<36 cmds>  go on",
+        "run-1  2026-11-18 02:34  success, exit 0": "<36 run-1>  2026-11-18 02:34  <32 success, exit 0>",
+        "run-2  error_task, exit 1": "<36 run-2>  <31 error_task, exit 1>",
+        "partial, exit 1": "<33 partial, exit 1>",
+        "  folder   /srv": "<2   folder>   /srv",
+        "  session s-1, run-1": "<2   session> s-1, run-1",
+        "  time limit: 120 s": "<2   time limit:> 120 s",
+        "  ok in 0.5s": "  <32 ok in 0.5s>",
+        "  Read a text file.": "  Read a text file.",
+        "{": "{",
+        "plan:": "<1 plan:>",
+        "  STEP  STATUS  TIME": "<2   STEP  STATUS  TIME>",
+        "  a     ok      1.0s": "<36   a     ><32 ok>      1.0s",
+    }
+    colored = [re.sub("\x1b\\[0m", ">", line) for line in color_page(page, Paint(has_color=True))]
+    assert [re.sub("\x1b\\[([0-9]+)m", r"<\1 ", line) for line in colored] == list(page.values())
+
+
+def test_statuses_are_words_that_leave_room_for_the_request() -> None:
+    words = [status_word(status) for status in (*get_args(Subtype), "interrupted", "running", "unreadable")]
+    assert words[:4] == ["success", "partial", "failed", "no key"]
+    assert all(len(word) <= 15 and "_" not in word for word in words)

@@ -11,6 +11,8 @@ from tests.agent.sessions.past_runs import completed_run, write_run
 from tests.cli.terminal_user import User, answer
 from tooling.files.open_regular import NOT_REGULAR
 
+pytestmark = pytest.mark.slow
+
 # `fifo` blocks whoever opens it, `zero` never ends.
 KINDS: dict[str, Callable[[Path], None]] = {
     "fifo": os.mkfifo,

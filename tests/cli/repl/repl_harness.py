@@ -1,7 +1,8 @@
 """A REPL without a terminal: printed lines and `agent` commands are recorded."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from agent.protocol.envelope import Envelope
@@ -127,6 +128,15 @@ class ReplHarness:
         ui = self.repl.ui
         assert isinstance(ui, FakeUi)
         self.ui: FakeUi = ui
+
+    @asynccontextmanager
+    async def serving(self) -> AsyncIterator[None]:
+        """Handle requests, and at the end close everything that `agent` closes."""
+        queue_task = asyncio.ensure_future(self.repl.queue.run())
+        yield
+        self.repl.queue.stop()
+        await queue_task
+        await self.repl.state.close()
 
     async def send(self, line: str) -> str:
         """Send a line, wait until the REPL is idle, and return what it printed."""

@@ -13,7 +13,7 @@ from cli.repl.start import QUIT_HINT
 from tests.cli.terminal_user import User
 
 # Only guards against hanging.
-TIMEOUT_S = 20.0
+TIMEOUT_S = 60.0
 ENTER, TAB, ESC, UP = "\r", "\t", "\x1b", "\x1b[A"
 
 
@@ -70,6 +70,10 @@ class TerminalSession:
     def wait_ready(self) -> None:
         """Wait for the greeting of the REPL."""
         self.wait_for(QUIT_HINT)
+
+    def wait_in_window(self, text: str) -> str:
+        """Wait until a text is in the window: what is drawn around it may come in a later frame."""
+        return self.wait_until(lambda: text in self.window_text(), f"{text!r} in the window")
 
     def wait_gone(self, text: str) -> str:
         """Wait until a text is no longer in the window."""

@@ -84,7 +84,7 @@ def test_ctrl_c_stops_the_run_and_its_processes_and_returns_to_the_prompt(open_t
         lambda: any(event["type"] == "tool.started" for event in events(terminal)), "the command to start"
     )
     terminal.send(ctrl("c"))
-    terminal.wait_for("exit 130")
+    terminal.wait_for("stopped by you")
     terminal.wait_until(lambda: not sleepers(terminal), "the command to end")
     terminal.send_line("and now?")
     terminal.wait_for("Still here.")

@@ -1,6 +1,5 @@
 """Plans at the prompt: /plan draws a graph and asks; a proposal in plan mode is run, edited or dropped."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -8,7 +7,8 @@ import pytest
 
 from agent.protocol.events import MessageAdded, RunStarted
 from cli.repl.plan_choice import CANCEL, CARRY_OUT, CARRY_OUT_EDITED, EDIT, PLAN_QUESTION, RUN
-from cli.run.plan_editor import CANCELLED
+from cli.screen.format import PLAN_CANCELLED
+from cli.screen.live_area import WAITING_FOR_USER
 from tests.cli.repl.commands.test_commands import write_script
 from tests.cli.repl.repl_harness import ReplHarness
 from tests.cli.repl.terminal_session import ENTER, OpenTerminal
@@ -24,6 +24,7 @@ DROP_LAST = """sh -c 'sed -i "$(grep -n "^\\[\\[" "$1" | tail -1 | cut -d: -f1),
 async def harness(tmp_path: Path) -> AsyncIterator[ReplHarness]:
     model = write_script(
         tmp_path,
+        reply_to("both\n\nwithout b", plan(step("a"))),
         reply_to("both", plan(step("a"), step("b"))),
         step_reply("a", "a done"),
         step_reply("b", "b done"),
@@ -33,10 +34,8 @@ async def harness(tmp_path: Path) -> AsyncIterator[ReplHarness]:
         reply_to("and docs", answer("I would add a test and docs.")),
     )
     harness = ReplHarness(tmp_path / "home", AGENT_MODEL=model, EDITOR=DROP_LAST, PATH="/usr/bin:/bin")
-    queue_task = asyncio.ensure_future(harness.repl.queue.run())
-    yield harness
-    harness.repl.queue.stop()
-    await queue_task
+    async with harness.serving():
+        yield harness
 
 
 def modes(harness: ReplHarness) -> list[str]:
@@ -86,7 +85,14 @@ async def test_a_cancelled_plan_runs_nothing(harness: ReplHarness) -> None:
     harness.ui.answers = [CANCEL]
     await harness.send("/plan both")
     assert completed_steps(harness) == set()
-    assert CANCELLED in [getattr(envelope.event, "message", "") for envelope in harness.ui.events]
+    assert PLAN_CANCELLED in [getattr(envelope.event, "message", "") for envelope in harness.ui.events]
+
+
+async def test_other_words_make_a_new_plan_with_them(harness: ReplHarness) -> None:
+    harness.ui.answers = ["without b", RUN]
+    await harness.send("/plan both")
+    assert requests(harness) == ["both", "both\n\nwithout b"]
+    assert completed_steps(harness) == {"a"}
 
 
 async def test_a_proposal_is_carried_out_in_the_mode_used_before(harness: ReplHarness) -> None:
@@ -127,6 +133,20 @@ async def test_a_cancelled_proposal_stays_in_plan_mode_and_other_words_are_the_n
     await harness.send("propose")
     assert modes(harness) == ["plan"] * 3
     assert requests(harness)[-1] == "and docs"
+
+
+@pytest.mark.slow
+def test_while_a_plan_waits_for_a_decision_the_live_line_says_so(open_terminal: OpenTerminal) -> None:
+    terminal = open_terminal(reply_to("both", plan(step("a"), step("b"))))
+    terminal.wait_ready()
+    terminal.send_line("/plan both")
+    terminal.wait_in_window(PLAN_QUESTION)
+    terminal.wait_in_window(f"1 {WAITING_FOR_USER}")
+    assert "planning ·" not in terminal.window_text()
+    terminal.pause()
+    terminal.send("3" + ENTER)
+    terminal.wait_in_window(PLAN_CANCELLED)
+    terminal.wait_gone(WAITING_FOR_USER)
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ from cli.repl.repl import SHELL_OUTPUT_NOTE
 from tests.cli.repl.terminal_session import ENTER, OpenTerminal, ctrl
 from tests.cli.repl.test_conversation import events
 from tests.cli.terminal_user import User, one_step, step_call, step_reply
+from tests.running_processes import read_all
 
 pytestmark = pytest.mark.slow
 KEY = "sk-proj-" + "Zz9" * 14
@@ -52,9 +53,5 @@ def test_a_note_is_not_visible_in_the_process_list(open_terminal: OpenTerminal, 
 
 
 def collect_command_lines(seen: list[bytes]) -> bool:
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            seen.append(path.read_bytes())
-        except OSError:
-            continue
+    seen += [line for _, line in read_all("cmdline")]
     return False

@@ -72,7 +72,8 @@ def test_background_processes_of_a_shell_command_cannot_write_to_the_terminal(
     terminal.wait_for(SHELL_OUTPUT_NOTE)
     terminal.send("a draft")
     terminal.wait_until(done.exists, "the rest of the command")
-    assert "> a draft" in terminal.pause()
+    terminal.pause()
+    terminal.wait_in_window("> a draft")
     assert b"LATER" not in terminal.raw_output
 
 

@@ -185,7 +185,7 @@ def ollama(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     from agent.model import local_server
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Ollama)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
     server_type = local_server.LocalServer(
         provider="ollama", port=server.server_address[1], path="/api/tags", list_key="models", name_key="name"
     )

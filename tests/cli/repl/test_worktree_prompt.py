@@ -58,6 +58,8 @@ def test_requests_change_the_worktree_until_it_is_merged(
     terminal.send_line("merge")
     assert terminal.wait_exit() == 0
     assert (project / "a.txt").read_text() == "three\n"
+    titles = git(user, "log", "--format=%s", folder="project").split("\n")
+    assert titles[:3] == ["make it three", "make it two", "first"]
     assert git(user, "branch", "--format=%(refname:short)", folder="project") == "main\n"
 
 

@@ -55,4 +55,4 @@ class TmuxSession:
         subprocess.run([*self._server, "kill-server"], check=False, capture_output=True)
 
     def _tmux(self, *words: str) -> str:
-        return subprocess.run([*self._server, *words], check=True, capture_output=True, timeout=20).stdout.decode()
+        return subprocess.run([*self._server, *words], check=True, capture_output=True, timeout=120).stdout.decode()

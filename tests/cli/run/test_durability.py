@@ -65,7 +65,7 @@ def test_a_session_can_be_continued_after_a_kill(user: User) -> None:
         if received[-1]["type"] == "tool.started":
             break
     process.send_signal(signal.SIGKILL)
-    process.wait(timeout=20)
+    process.wait(timeout=120)
     process.stdout.close()
     log = [json.loads(line) for line in (user.data / "sessions/s/events.jsonl").read_text().splitlines()]
     durable = [event for event in received if not event.get("delta")]

@@ -103,6 +103,17 @@ def test_a_question_is_answered_by_resuming_in_a_terminal(user: User) -> None:
     assert (code, "Painted blue." in shown) == (0, True), shown
 
 
+def test_a_refusal_is_told_to_the_user_and_not_to_the_model(user: User) -> None:
+    (user.home / "old.txt").write_text("old")
+    model = user.script(lead_call("delete_file", path="old.txt"), lead_reply("Not deleted."))
+    ended = user.agent("run", "--planning", "never", "-C", ".", "--model", model, "-q", "delete it")
+    assert ended.stderr.startswith("error: delete_file old.txt: Denied by policy: it deletes old.txt.")
+    model = user.script(lead_call("run_command", command="rm -rf /"), lead_reply("Not done."))
+    ended = user.agent("run", "--planning", "never", "-C", ".", "--model", model, "-q", "remove it")
+    reason = "it would delete the system. This is permanent: nobody can approve it."
+    assert ended.stderr == f"error: rm -rf /: BLOCKED: {reason}\n"
+
+
 @pytest.mark.parametrize("reason", ["a blocked command", "a circular plan"])
 def test_resuming_is_not_proposed_where_it_cannot_help(user: User, reason: str) -> None:
     model = user.script(

@@ -6,6 +6,8 @@ import pytest
 
 from tests.cli.terminal_user import User, answer, one_step, plan, step, step_call, step_reply
 
+pytestmark = pytest.mark.slow
+
 PROFILE = "# runs at every login\n"
 
 
@@ -26,7 +28,6 @@ def symlink_script(link: str, target: Path) -> tuple[dict[str, object], ...]:
     )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("output", "link", "target"), [("answer.txt", "answer.txt", ".profile"), ("out/.profile", "out", "")]
 )

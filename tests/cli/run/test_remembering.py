@@ -181,7 +181,7 @@ def test_the_answer_is_printed_before_the_decision_and_survives_ctrl_c(user: Use
         assert process.stdout
         assert process.stdout.readline() == b"ok\n"
         process.send_signal(signal.SIGINT)
-        rest, errors = process.communicate(timeout=20)
+        rest, errors = process.communicate(timeout=120)
     assert (process.returncode, rest, read_memory(user)) == (0, b"", "")
     assert b"Traceback" not in errors
 

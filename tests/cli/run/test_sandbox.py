@@ -287,6 +287,12 @@ def test_doctor_finds_bubblewrap_where_the_sandbox_finds_it(user: User) -> None:
     assert re.search(rf"bwrap +{find_program('bwrap')}", shown), shown
 
 
+def test_doctor_tries_the_sandbox_that_the_settings_choose(user: User) -> None:
+    shown = user.agent("doctor", AGENT_SANDBOX_TYPE="landlock").stdout
+    assert "landlock: passed" in shown.lower(), shown
+    assert "modes and times of the user's files outside can be changed" in shown
+
+
 @pytest.mark.needs("bwrap")
 @pytest.mark.parametrize("limit", [14, 20, 28])
 def test_too_few_open_files_are_named_with_what_helps(user: User, limit: int) -> None:

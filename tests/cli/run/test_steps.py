@@ -70,7 +70,11 @@ def test_thoughts_stream_apart_from_the_answer_and_are_not_logged(user: User) ->
 
 def test_a_step_timeout_kills_everything_the_step_started(user: User) -> None:
     command = "sleep 60 & echo $! > child; echo $$ > parent; sleep 60"
-    ended = run(user, plan(step("s1", timeout_s=1)), step_call("s1", "run_command", command=command))
+    # On a busy machine the command may not have started within a short limit.
+    for limit in (1, 5, 25):
+        ended = run(user, plan(step("s1", timeout_s=limit)), step_call("s1", "run_command", command=command))
+        if (user.home / "parent").exists():
+            break
     (completed,) = events_of_type(ended, "step.completed")
     assert (ended.exit_code, completed["status"], completed["evidence"]) == (124, "timeout", ["run_command exit 130"])
     assert not is_running(user.home / "child") and not is_running(user.home / "parent")
@@ -87,7 +91,7 @@ def test_an_interrupt_reports_the_stopped_call_and_the_cancelled_ones(user: User
     process = subprocess.Popen(words, stdout=subprocess.PIPE, env=user.environment(), cwd=user.home)
     wait_until((user.home / "started").exists)
     process.send_signal(signal.SIGINT)
-    stdout, _ = process.communicate(timeout=20)
+    stdout, _ = process.communicate(timeout=120)
     events = [json.loads(line) for line in stdout.splitlines()]
     assert (process.returncode, broken_rules(events), (user.home / "late").exists()) == (130, [], False)
     outputs = [str(event["output"]) for event in events if event["type"] == "tool.completed"]

@@ -50,6 +50,23 @@ def tree_of(user: User, name: str) -> Path:
     return user.data / "worktrees" / name / "tree"
 
 
+def test_the_very_first_run_of_a_user_may_be_in_a_worktree(user: User, project: Path) -> None:
+    model = user.script(lead_call("write_file", path="new.txt", content="new\n"), lead_reply("Done."))
+    data = user.home.with_name("new") / ".local" / "share" / "agent"
+    words = ("run", "change it", *AUTO, "--model", model, "--worktree=fix")
+    ended = user.agent(*words, cwd=project, AGENT_SANDBOX=str(data))
+    assert (ended.exit_code, ended.stdout) == (0, "Done.\n"), ended.stderr
+    assert (data / "worktrees" / "fix" / "tree" / "new.txt").read_text() == "new\n"
+
+
+def test_a_worktree_without_changes_says_so(user: User, project: Path) -> None:
+    run(user, "--worktree=fix")
+    git(user, "merge", "-q", "agent/fix")
+    assert user.agent("worktrees", "merge", "--keep", "fix").exit_code == 0
+    shown = user.agent("worktrees", "diff", "fix")
+    assert (shown.stdout, shown.stderr) == ("", "no changes\n")
+
+
 def test_a_run_changes_only_its_worktree_until_it_is_merged(user: User, project: Path) -> None:
     ended = run(user, "--worktree=fix")
     assert (ended.exit_code, ended.stdout) == (0, "Done.\n"), ended.stderr

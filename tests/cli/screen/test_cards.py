@@ -1,5 +1,7 @@
 """Cards of approvals: the head and the tail of a long change, and everything on request."""
 
+from dataclasses import replace
+
 import pytest
 
 from agent.protocol.events import ApprovalRequested
@@ -79,3 +81,13 @@ def test_a_diff_cannot_move_the_cursor_or_forge_lines() -> None:
     assert find_foreign(shown.encode("utf-8", "backslashreplace")) == []
     assert "+ --- a/x" in shown and "+ +++ b/y" in shown
     assert sum(line.startswith("  because") for line in card().lines(request)) == 1
+
+
+def test_a_card_does_not_repeat_the_only_program_of_a_command() -> None:
+    request = ApprovalRequested(approval_id="1", command="rm -rf src", cwd="/w", reason="it deletes", rule="")
+    for involves, shown in (
+        (("runs rm",), []),
+        (("runs curl", "runs sh"), ["  it runs curl", "  it runs sh"]),
+        (("runs /tmp/rm",), ["  it runs /tmp/rm"]),
+    ):
+        assert card().lines(replace(request, involves=involves))[3:] == shown

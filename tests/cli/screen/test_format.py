@@ -32,6 +32,8 @@ CALLS: tuple[tuple[str, dict[str, object], str], ...] = (
     ("manage_tasks", {"action": "add", "tasks": [{"content": "read"}, {"content": "write"}]}, "add read; write"),
     ("manage_tasks", {"action": "update", "tasks": [{"id": 2, "status": "done"}]}, "update 2"),
     ("manage_jobs", {"action": "output", "id": "job-1"}, "output job-1"),
+    ("schedule_task", {"action": "add", "content": "Check the build.", "delay_minutes": 5}, "add Check the build."),
+    ("schedule_task", {"action": "cancel", "task_id": "t-1"}, "cancel t-1"),
     ("memory", {"action": "append", "content": "Use tabs."}, "append Use tabs."),
     ("ask_user", {"question": "Which one?", "options": ["a", "b"]}, "Which one?"),
     ("a_plugin's tool", {"city": "Ulm", "days": 3, "nested": {"x": 1}}, "city: Ulm, days: 3"),

@@ -49,6 +49,14 @@ def plan(*names: str) -> PlanUpdated:
     return PlanUpdated(plan_id="p", revision=1, hash="h", reason="request", steps=steps)
 
 
+def test_the_footer_names_the_key_that_stops_the_run() -> None:
+    live = LiveArea(paint=Paint(has_color=False), stop_key="Esc", now=lambda: 0.0)
+    live.on_event(envelope(STARTED))
+    assert live.lines(80, 10)[-1].strip() == "planning · 0.0s · Esc stops"
+    live.on_event(envelope(QuestionAsked(question_id="1", question="Run this plan?")))
+    assert live.lines(80, 10)[-1].strip() == f"0.0s · 1 {WAITING_FOR_USER}"
+
+
 def test_without_a_run_there_are_no_lines() -> None:
     assert area().lines(80, 10) == []
     ended = RunCompleted(subtype="success", is_error=False, exit_code=0, result="x")
@@ -64,7 +72,7 @@ def test_every_running_step_has_a_line_with_its_activity() -> None:
         (StepStarted(title="Title b"), "b"),
         (MessageAdded(role="assistant", content="thinking about\nthe second line", delta=True), "b"),
     ).lines(80, 10)
-    assert "a Title a 12s │ run_command make test" in lines[0]
+    assert "a Title a 12s │ $ make test" in lines[0]
     assert "b Title b 12s │ the second line" in lines[1]
     assert lines[2].strip() == "0/2 steps · 12s"
 
@@ -98,7 +106,7 @@ def test_the_lead_has_one_line_with_its_activity_and_is_not_counted() -> None:
     begun = [(STARTED, None), (plan(LEAD), None), (StepStarted(title="count the orders"), LEAD)]
     call = (ToolStarted(tool_id="1", name="run_command", input={"command": "make"}), LEAD)
     said = (MessageAdded(role="assistant", content="There are", delta=True), LEAD)
-    for events, activity in (([], THINKING), ([call], "run_command make"), ([said], ANSWERING)):
+    for events, activity in (([], THINKING), ([call], "$ make"), ([said], ANSWERING)):
         live = area(*begun, *events)
         first, footer = live.lines(80, 10)
         assert (first[2:], footer.strip()) == (f"{activity} 12s", "12s")
@@ -109,9 +117,17 @@ def test_the_last_lines_of_a_running_command_are_live() -> None:
     call = ToolStarted(tool_id="1", name="run_command", input={"command": "make"})
     output = ToolOutput(tool_id="1", text="one\ntwo\nthree\nfour")
     lines = area((STARTED, None), (plan(LEAD), None), (call, LEAD), (output, LEAD)).lines(80, 10)
-    assert [line.strip() for line in lines[1:]] == ["two", "three", "four", "12s"]
+    assert [line.rstrip() for line in lines[1:]] == ["    two", "    three", "    four", "  12s"]
     lines = area((STARTED, None), (plan("a"), None), (StepStarted(title="A"), "a"), (output, "a")).lines(80, 10)
     assert lines[0].endswith("│ four")
+
+
+def test_the_indentation_of_live_output_is_kept_and_a_long_command_has_the_whole_line() -> None:
+    call = ToolStarted(tool_id="1", name="run_command", input={"command": "make " + "x" * 100})
+    output = ToolOutput(tool_id="1", text="def f():\n\treturn")
+    first, *rest = area((STARTED, None), (plan(LEAD), None), (call, LEAD), (output, LEAD)).lines(80, 10)
+    assert len(first) == 80 and first.endswith("x… 12s")
+    assert rest[:2] == ["    def f():", "            return"]
 
 
 def test_the_lead_has_no_line_while_its_steps_run() -> None:

@@ -3,12 +3,13 @@
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cli.screen.colors import Paint
 from cli.screen.markdown import render_markdown
 from cli.screen.markdown_stream import MarkdownStream
+from tests.examples import examples
 
 TEXT = "# Title\n\nSome **bold** words.\n\n```python\nfirst = 1\n\nsecond = 2\n```\nAfter it.\n\n- one\n- two"
 pieces = st.lists(st.sampled_from(["a", "\n", "\n\n", "```", "`", "~~~\n", "# x", "- y\n", " ", "```\n"]), max_size=40)
@@ -58,7 +59,7 @@ After the table.
 """
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(st.integers(1, 50), st.sampled_from([TEXT, LISTS, TEXT + "\n\n" + LISTS, "\n\nlate\n\n\n\n# Title\ntext"]))
 def test_an_answer_looks_the_same_however_it_is_split(size: int, text: str) -> None:
     stream = MarkdownStream()
@@ -78,6 +79,12 @@ def test_color_does_not_change_the_text(theme: str) -> None:
     assert bare == render_markdown(text, width=60, paint=Paint(has_color=False)).splitlines()
     # A background color would be a dark box in a light window, or the reverse.
     assert not re.search(r"\x1b\[(?:[0-9;]*;)?4[0-9]", painted)
+
+
+def test_an_address_is_not_repeated_behind_itself() -> None:
+    text = "See <https://example.org/a> and [the guide](https://example.org/b)."
+    shown = render_markdown(text, width=90, paint=Paint(has_color=False))
+    assert shown == "See https://example.org/a and the guide (https://example.org/b).\n"
 
 
 def test_indented_blocks_stay_with_their_list_item() -> None:

@@ -15,6 +15,7 @@ from agent.protocol.events import (
     StepCounts,
     StepStarted,
     ToolCompleted,
+    ToolOutput,
     ToolStarted,
     WarningRaised,
 )
@@ -349,6 +350,23 @@ def test_a_stopped_run_keeps_what_was_said() -> None:
         first = [(LEAD_PLAN, None), LEAD_STARTED] if step else [(plan("a", "b"), None)]
         text = render(*first, (said, step), *([(cancelled, LEAD)] if step else []), (stopped, None))
         assert "First.\n" in text and "Second, in the mid\n" in text
+
+
+def test_a_command_that_the_user_stopped_keeps_its_last_output_and_is_no_error() -> None:
+    call = ToolStarted(tool_id="1", name="run_command", input={"command": "make test"})
+    live = ToolOutput(tool_id="1", text="one\ntwo\nthree\n7 passed\n1 failed")
+    unknown = "Unknown: the run was stopped while this call ran."
+    end = ToolCompleted(tool_id="1", name="run_command", status="cancelled", exit_code=130, output=unknown)
+    stopped = RunCompleted(subtype="error_interrupted", is_error=True, exit_code=130, result="")
+    error = ErrorRaised(exit_code=130, message="interrupted")
+    text = render((LEAD_PLAN, None), (call, LEAD), (live, LEAD), (end, LEAD), (error, None), (stopped, None))
+    assert text == "\n• $ make test  stopped\n    three\n    7 passed\n    1 failed\n\n  stopped by you\n· 0.0s\n"
+
+
+def test_a_question_that_was_open_when_the_run_was_stopped_takes_one_line() -> None:
+    asked = ToolStarted(tool_id="1", name="ask_user", input={"question": "Which port?"})
+    end = ToolCompleted(tool_id="1", name="ask_user", status="cancelled", exit_code=130, output="Cancelled: the run …")
+    assert render((asked, LEAD), (end, LEAD)) == "\n• ask_user Which port?  stopped\n"
 
 
 def test_the_reason_of_a_reviewer_is_shown_completely() -> None:

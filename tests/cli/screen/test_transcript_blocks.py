@@ -37,7 +37,7 @@ def test_what_the_user_declined_is_said_calmly_and_once() -> None:
     error = ErrorRaised(message=f"git push: {output}", exit_code=57)
     ended = RunCompleted(subtype="error_approval", is_error=True, exit_code=57, result="")
     text = render((error, None), (ended, None))
-    assert text == "\n  not done, because you declined: git push\n· 0.0s · exit 57\n"
+    assert text == "\n  not done, because you declined: git push\n· 0.0s\n"
 
 
 def test_an_edited_command_is_the_one_in_the_transcript() -> None:

@@ -9,9 +9,12 @@ import pytest
 from tests.tooling.tool_harness import FakeUser, ToolHarness
 from tooling.contract.context import ExecCtx
 from tooling.contract.result import ToolError
+from tooling.contract.secrets import NoSecrets
 from tooling.files.blobs import BlobStore, content_hash
-from tooling.files.change_file import change_file
+from tooling.files.change_file import change_file, preview_diff
 from tooling.files.pending_write import CHANGED_CONCURRENTLY, MAX_CHANGED_BYTES
+from tooling.files.resolve import resolve_writable
+from tooling.files.workspace_paths import PathRefused
 
 
 @pytest.fixture
@@ -37,6 +40,17 @@ def test_a_change_records_both_hashes_and_saves_the_old_content(harness: ToolHar
     assert BlobStore(ctx.blobs_dir).read(content_hash(b"old")) == b"old"
     assert (ctx.blobs_dir / content_hash(b"old")).stat().st_mode & 0o777 == 0o600
     assert ctx.blobs_dir.stat().st_mode & 0o777 == 0o700
+
+
+def test_the_preview_of_an_edit_fails_as_the_edit_would(harness: ToolHarness, ctx: ExecCtx) -> None:
+    def edit(before: bytes | None, name: str) -> bytes:
+        raise ToolError(f"old_text is not in {name}.")
+
+    harness.write("a.txt", "old")
+    with pytest.raises(ToolError):
+        preview_diff("a.txt", ctx, edit, NoSecrets())
+    # Whether it may be read at all is not decided yet.
+    assert preview_diff("missing.txt", ctx, edit, NoSecrets()) == ""
 
 
 def test_a_created_or_deleted_file_has_only_one_hash(harness: ToolHarness, ctx: ExecCtx) -> None:
@@ -134,6 +148,23 @@ async def test_files_inside_git_folders_cannot_be_written(harness: ToolHarness, 
     result = await harness.call("write_file", path=path, content="#!/bin/sh\n")
     assert (result.meta.status, "git commands" in result.content) == ("blocked", True)
     assert names_in(harness.root / ".git" / "hooks") == []
+
+
+async def test_a_repository_with_another_name_belongs_to_git_too(harness: ToolHarness) -> None:
+    for name in ("store/HEAD", "store/objects/x", "store/refs/x", "tree/HEAD", "tree/commondir", "code/HEAD"):
+        harness.write(name, "x")
+    ctx = harness.ctx()
+    refused = ["store/config", "store/hooks/post-commit", "store/info/attributes", "tree/config.worktree"]
+    # The last part of a repository that a tool puts together.
+    for name in ("new/HEAD", "new/refs/x"):
+        harness.write(name, "x")
+    refused += ["new/objects/x", "code/commondir", "other/HEAD"]
+    for path in refused:
+        with pytest.raises(PathRefused, match="belongs to git itself"):
+            resolve_writable(path, ctx)
+    # Folders of work trees in a bare repository are not git's own, nor is a folder that only has such names.
+    for path in ("store/main/config", "store/main/src/a.py", "code/config", "code/refs/x"):
+        assert resolve_writable(path, ctx).relative_path == path
 
 
 async def test_secrets_folders_and_files_outside_cannot_be_deleted(harness: ToolHarness, tmp_path: Path) -> None:

@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tooling.files.openat2 import DIR_FLAGS, Opener, open_beneath, open_by_component, openat2
 
 READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -123,7 +124,7 @@ def create_tree(root: Path, tree: dict[str, str]) -> None:
                 path.symlink_to(kind.removeprefix("link:"))
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(TREES, st.lists(NAMES, max_size=5), st.booleans())
 def test_both_openers_agree_and_never_leave_the_folder(tree: dict[str, str], parts: list[str], absolute: bool) -> None:
     path = ("/" if absolute else "") + "/".join(parts)

@@ -100,3 +100,18 @@ def test_a_start_does_not_wait_for_thousands_of_directories_that_something_left(
     remove_stale.cache_clear()
     with TempDir():
         assert len(list(folder.iterdir())) == 1
+
+
+def test_a_directory_that_is_left_empty_is_removed_without_slow_imports(folder: Path) -> None:
+    code = """
+import sys
+from tooling.files.temp_dir import TempDir
+with TempDir(sys.argv[1]) as path:
+    assert path.is_dir()
+print(sorted({"shutil", "tempfile", "random"} & set(sys.modules)))
+"""
+    argv = [sys.executable, "-c", code, str(folder)]
+    ended = subprocess.run(
+        argv, env={"PYTHONPATH": ":".join(sys.path)}, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert (ended.stdout, list(folder.iterdir())) == ("[]\n", [])

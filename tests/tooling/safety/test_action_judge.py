@@ -1,10 +1,11 @@
 """Which actions are allowed, need approval, or are blocked."""
 
-import time
 from pathlib import Path
 
 import pytest
 
+from tests.growth import assert_linear
+from tests.tooling.safety.judge_harness import decision
 from tests.tooling.tool_harness import TASK, USER
 from tooling.contract.action import Action, Decision, Verdict
 from tooling.contract.context import ExecCtx
@@ -193,12 +194,10 @@ def test_excessive_nesting_needs_approval() -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["; ".join(["echo a b c"] * 5000), "echo " + "a" * 1_000_000, "f" * 200_000 + "(){", "$(" * 5000]
+    ("unit", "rest", "count"), [("echo a b c; ", "", 1000), ("a", "", 400_000), ("f", "(){", 100_000), ("$(", "", 2000)]
 )
-def test_long_commands_are_judged_within_two_seconds_of_cpu_time(command: str) -> None:
-    started = time.thread_time()
-    judge_command(command)
-    assert time.thread_time() - started < 2.0
+def test_long_commands_are_judged_in_linear_time(unit: str, rest: str, count: int) -> None:
+    assert_linear(lambda size: judge_command(unit * size + rest), count)
 
 
 def test_file_tools_are_judged_by_path(tmp_path: Path) -> None:
@@ -207,3 +206,16 @@ def test_file_tools_are_judged_by_path(tmp_path: Path) -> None:
         inside = JUDGE.judge(Action(tool="t", effect=effect, subject="a.txt", cwd=tmp_path), ctx)
         outside = JUDGE.judge(Action(tool="t", effect=effect, subject="/etc/passwd", cwd=tmp_path), ctx)
         assert (inside.decision, outside.decision) == (Decision.ALLOW, Decision.BLOCK)
+
+
+@pytest.mark.parametrize("command", ["env | grep -i node", "printenv | grep -E 'PATH|HOME'", "env | rg ^LANG"])
+def test_looking_for_a_harmless_name_in_the_environment_is_allowed(command: str) -> None:
+    assert decision(command) is Decision.ALLOW
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["env | grep KEY", "env | grep -v NODE", "env | grep .", "env | tee out | grep NODE", "env; echo a | grep NODE"],
+)
+def test_the_rest_of_the_environment_needs_approval(command: str) -> None:
+    assert decision(command) is Decision.ASK

@@ -3,6 +3,7 @@
 from functools import cache
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from tests.tooling.safety.judge_harness import corpus, decision
 from tooling.contract.action import Decision
@@ -10,6 +11,11 @@ from tooling.contract.action import Decision
 EVERYDAY = corpus("everyday.txt")
 DANGEROUS = [line.split("\t", 1) for line in corpus("dangerous.txt")]
 MINIMUM = {"ask": Decision.ASK, "block": Decision.BLOCK}
+
+
+def slow(form: str) -> ParameterSet:
+    """Leave a form to `make test`: each is thousands of commands."""
+    return pytest.param(form, marks=pytest.mark.slow)
 
 
 @cache
@@ -30,17 +36,14 @@ def test_everyday_commands_rarely_need_approval_and_are_never_blocked() -> None:
     assert len(asked) <= 0.01 * len(EVERYDAY), asked
 
 
-def test_dangerous_commands_are_rarely_allowed() -> None:
-    passed = [command for _, command in DANGEROUS if decision(command) is Decision.ALLOW]
-    assert len(passed) <= 0.01 * len(DANGEROUS), passed
-
-
 def test_every_dangerous_command_gets_at_least_its_minimum_decision() -> None:
-    assert [command for minimum, command in DANGEROUS if decision(command) < MINIMUM[minimum]] == []
+    assert {minimum for minimum, _ in DANGEROUS} == MINIMUM.keys()
+    judged = zip(DANGEROUS, plain_decisions(), strict=True)
+    assert [command for (minimum, command), (_, verdict) in judged if verdict < MINIMUM[minimum]] == []
 
 
 @pytest.mark.parametrize(
-    "wrapper", ["sh -c {}", "bash -lc {}", "eval {}", "env LC_X=1 bash -c {}", "timeout 9 sh -c {}"]
+    "wrapper", ["sh -c {}", *map(slow, ("bash -lc {}", "eval {}", "env LC_X=1 bash -c {}", "timeout 9 sh -c {}"))]
 )
 def test_a_wrapper_never_lowers_a_verdict(wrapper: str) -> None:
     lowered = []
@@ -52,7 +55,11 @@ def test_a_wrapper_never_lowers_a_verdict(wrapper: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "use", ["grep -rnF -e {} docs", "git commit -m {}", "echo {} >> notes.md", "cat > notes.md <<'END'\n{}\nEND\n"]
+    "use",
+    [
+        "echo {} >> notes.md",
+        *map(slow, ("grep -rnF -e {} docs", "git commit -m {}", "cat > notes.md <<'END'\n{}\nEND\n")),
+    ],
 )
 def test_a_dangerous_command_as_quoted_data_is_data(use: str) -> None:
     verdicts = []

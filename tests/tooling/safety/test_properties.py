@@ -2,9 +2,10 @@
 
 import shlex
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.tooling.safety.judge_harness import decision
 from tooling.contract.action import Decision
 
@@ -51,7 +52,7 @@ def wrap_in_layers(danger: str, layers: list[str]) -> str:
     return text
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(DANGERS, st.lists(st.one_of(STATEMENTS, st.sampled_from(QUOTES)), max_size=4))
 def test_nesting_never_lowers_a_verdict(danger: str, layers: list[str]) -> None:
     assert decision(wrap_in_layers(danger, layers)) >= decision(danger)
@@ -76,26 +77,26 @@ def obfuscate(draw: st.DrawFn, text: str) -> str:
     return "".join(pieces)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.data(), DANGERS)
 def test_spelling_never_lowers_a_verdict(data: st.DataObject, danger: str) -> None:
     words = [data.draw(obfuscate(word)) if "~" not in word else word for word in danger.split()]
     assert decision(" ".join(words)) >= decision(danger)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(DANGERS, STATEMENTS, st.sampled_from(HARMLESS))
 def test_a_dangerous_command_as_an_argument_is_allowed(danger: str, around: str, harmless: str) -> None:
     assert decision(harmless.format(shlex.quote(around.format(danger)))) is Decision.ALLOW
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(DANGERS, STATEMENTS)
 def test_a_dangerous_command_in_a_quoted_heredoc_is_allowed(danger: str, around: str) -> None:
     assert decision(f"cat > notes.md <<'END'\n{around.format(danger)}\nEND\n") is Decision.ALLOW
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.text(max_size=60))
 def test_any_text_gets_a_verdict(text: str) -> None:
     assert decision(text) in Decision

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.tooling.tool_harness import FakeUser, ToolHarness
 from tooling.contract.context import ExecCtx
 from tooling.contract.result import ToolError, ToolResult
@@ -264,7 +265,7 @@ def test_a_patch_of_the_whole_file_turns_one_text_into_the_other(old: list[str],
         assert apply_hunks(before, file, NoSecrets()) == after
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
+@settings(examples(25), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(TEXTS, min_size=2, max_size=4), st.data())
 async def test_nothing_is_written_if_any_hunk_fails(
     harness: ToolHarness, texts: list[str], data: st.DataObject

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from tooling.contract.lazy_pattern import lazy_pattern
 from tooling.contract.secrets import Span
 
-# `base64` wraps its output; a value may go across the end of a line.
+# `base64` wraps its output; a value may span the end of a line.
 _BASE64_BLOCK = lazy_pattern(r"(?:^[ \t]*[A-Za-z0-9+/]{32,}[ \t]*\r?\n)+[ \t]*[A-Za-z0-9+/]*={0,2}", re.MULTILINE)
 # An offset, then groups of hexadecimal digits, then possibly the characters themselves.
 _HEX_LINE = r"[ \t]*[0-9a-fA-F]{5,8}:?[ \t]+(?:[0-9a-fA-F]{2,8}[ \t]{1,3})*[0-9a-fA-F]{2,8}(?![0-9a-fA-F])[^\n]*"
@@ -31,7 +31,7 @@ def find_dumped(text: str, values: Iterable[bytes]) -> list[Span]:
 
 
 def _dumps(text: str) -> Iterator[tuple[Span, bytes]]:
-    """Yield every block that looks like a dump, with the bytes that it shows."""
+    """Yield every block that looks like a dump, with its decoded bytes."""
     readers: tuple[tuple[re.Pattern[str], Callable[[str], bytes]], ...] = (
         (_BASE64_BLOCK, _read_base64),
         (_PLAIN_HEX_BLOCK, _read_hex),
@@ -58,7 +58,7 @@ def _read_hex(block: str) -> bytes:
 
 
 def _read_columns(block: str) -> bytes:
-    """Return the bytes of a dump; `hexdump` and `od -x` show each pair of bytes the other way round."""
+    """Return the bytes of a dump; `hexdump` and `od -x` swap each pair of bytes."""
     shown = b"".join(_read_hex(columns) for columns in _HEX_COLUMNS.findall(block))
     even = shown[: len(shown) // 2 * 2]
     swapped = bytes(byte for at in range(0, len(even), 2) for byte in (even[at + 1], even[at]))

@@ -1,4 +1,4 @@
-"""A text as the model sees it, with a mask for each secret, that can be edited without losing what the masks hide."""
+"""A text with a mask for each secret, as the model sees it, that can be edited without losing the secrets."""
 
 import re
 from collections import Counter
@@ -17,7 +17,7 @@ AMBIGUOUS_MASK = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaskedText:
-    """`values` are what the masks in `text` hide, in order: a secret, or MASK itself if the text contains it."""
+    """`values` are hidden by the masks in `text`, in order: a secret, or MASK itself if the text contains it."""
 
     text: str
     values: tuple[str, ...] = ()
@@ -60,9 +60,9 @@ class MaskedText:
         return found
 
     def replace(self, start: int, end: int, new: "MaskedText", path: str) -> "MaskedText":
-        """Replace a part of the text; masks in the new part keep what they hid in the old one.
+        """Replace a part of the text; masks in the new part keep the values they had in the old one.
 
-        Raises ToolError if it is not clear what a mask stands for.
+        Raises ToolError if the value of a mask is ambiguous.
         """
         first, last = self.text.count(MASK, 0, start), self.text.count(MASK, 0, end)
         values = new.values
@@ -74,7 +74,7 @@ class MaskedText:
             values=(*self.values[:first], *values, *self.values[last:]),
         )
         if changed.text.count(MASK) != len(changed.values):
-            # The mask was put together from two parts.
+            # The mask was assembled from two parts.
             raise ToolError(AMBIGUOUS_MASK.format(path=path))
         return changed
 
@@ -96,7 +96,7 @@ def _is_cut(mask: int, start: int, end: int) -> bool:
 
 
 def _keep_values(old: MaskedText, new: MaskedText, path: str) -> tuple[str, ...]:
-    """Return what the masks of the new text stand for: by line, else by the text before them, else the only one left.
+    """Return the values of the masks in the new text: by line, else by the text before them, else the only one left.
 
     The second covers a changed comment after a secret, the third a renamed key.
     """
@@ -125,7 +125,7 @@ def _is_clear(old: MaskedText, same: list[int], old_count: int, new_count: int) 
 
 
 def _lines_of_masks(text: str) -> Iterator[str]:
-    """Yield a key for each mask: its line, and which mask of the line it is."""
+    """Yield a key for each mask: its line, and its number within the line."""
     for line in text.split("\n"):
         yield from (f"{number} {line.strip()}" for number in range(line.count(MASK)))
 

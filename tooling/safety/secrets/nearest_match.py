@@ -1,4 +1,4 @@
-"""The lines of a file that are most similar to a text that was not found in it, for the error."""
+"""The lines of a file most similar to a text that was not found in it, for error messages."""
 
 from collections import Counter
 
@@ -32,7 +32,7 @@ def _most_similar_start(lines: list[str], wanted: list[str]) -> int | None:
     places: dict[str, list[int]] = {}
     for index, line in enumerate(lines):
         places.setdefault(line.strip(), []).append(index)
-    # A line that occurs everywhere, such as a closing brace, says nothing about the place.
+    # A line that occurs everywhere, such as a closing brace, does not identify the place.
     starts = Counter(
         place - offset
         for offset, line in enumerate(wanted)

@@ -37,6 +37,8 @@ _DASHES = frozenset(b"-_")
 _FIRST_BYTES = _DASHES | {prefix[0] for prefix in _PREFIXES}
 _PRINTABLE = "".join(map(chr, range(33, 127)))
 _MAX_TOKEN_LENGTH, _MAX_KEY_LENGTH = 4000, 20_000
+# Events repeat short texts, such as statuses and tool names: clean ones are cached.
+_MAX_REMEMBERED, _MAX_REMEMBERED_CHARS = 2000, 200
 _KEY_START, _KEY_END = "-----BEGIN", "-----END"
 
 
@@ -106,6 +108,7 @@ class Redactor:
         self._forms: set[str] = set()
         self._values: list[tuple[bytes, str]] = []
         self._values_with_spaces: list[str] = []
+        self._clean: set[str] = set()
         self.learn(known_values)
 
     def learn(self, values: Iterable[str]) -> None:
@@ -119,10 +122,20 @@ class Redactor:
         self._values = [(_to_ascii(form), form) for form in sorted(self._forms, key=len, reverse=True)]
         # Passphrases; all other secrets are runs of characters without blanks.
         self._values_with_spaces = [form for form in self._forms if form.strip(_PRINTABLE)]
+        # A new set: another thread may be adding clean texts to the old one.
+        self._clean = set()
 
     def redact(self, text: str) -> str:
         """Return the text with every secret masked."""
-        return self._search(text).text
+        clean = self._clean
+        if text in clean:
+            return text
+        found = self._search(text)
+        if not found.spans and len(text) <= _MAX_REMEMBERED_CHARS:
+            if len(clean) >= _MAX_REMEMBERED:
+                clean.clear()
+            clean.add(text)
+        return found.text
 
     def find_secrets(self, text: str) -> list[Span]:
         """Return the positions of all secrets, sorted and without overlaps."""

@@ -47,10 +47,15 @@ _OPENED = lazy_pattern(
     r"|appendFileSync|copyFileSync|file_get_contents|file_put_contents|Path|File\.(?:read|write|open|readlines|binread)"
     r"|ZipFile|listdir|scandir|readdirSync|readdir|copyfile|copy|copytree|move|rename|symlink|chmod|chown)\s*\(?\s*[rbf]?['\"](/[^'\"\s]+)"
 )
+_QUERIED = lazy_pattern(
+    r"\b(?:execute(?:script|many|_sql)?|executeUpdate|query|raw|exec_query|exec_driver_sql|sql|run_sql)\s*\("
+)
+# A file that awk writes.
+_WRITTEN_BY_AWK = lazy_pattern(r">\s*\"(/[^\"\s]+)\"")
 _MAX_CALL_LENGTH = 20_000
 _MAX_PATH_LENGTH = 500
 _RUNS_COMMANDS_REASON = "its code runs other programs"
-# What program text runs in everyday use; anything else is easier to write as a command.
+# Commands that program text commonly runs; anything else is easier to write as a command.
 _ORDINARY_PROGRAMS = frozenset(
     {
         "git",
@@ -98,6 +103,9 @@ def scan_code(code: Code) -> CodeScan:
             reasons.append((danger.rule, danger.reason))
     _scan_calls(code, found)
     _scan_paths(code, found)
+    _scan_queries(code, found)
+    if code.language == "awk" and (files := _WRITTEN_BY_AWK.findall(text)):
+        found.argvs.append(("tee", *files))
     if code.language == "editor" and (files := _EDITED_FILES.findall(text)):
         found.argvs.append(("open()", *files))
     return found
@@ -188,6 +196,15 @@ def _scan_paths(code: Code, found: CodeScan) -> None:
     opened = (match[1] for match in _OPENED.finditer(code.text))
     if every := tuple(dict.fromkeys((*paths, *opened))):
         found.argvs.append(("open()", *every))
+
+
+def _scan_queries(code: Code, found: CodeScan) -> None:
+    """Check the literals that program text passes to a database."""
+    for match in _QUERIED.finditer(code.text):
+        literals, _ = _arguments(code.text, match.end())
+        for danger in DANGERS["sql"]:
+            if any(map(danger.pattern.search, literals)):
+                found.asks.append((danger.rule, danger.reason))
 
 
 def _scan_sed(text: str, found: CodeScan) -> None:

@@ -38,10 +38,10 @@ class Redirect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """One simple command; `cwd` is the folder it runs in, `stdin` its input if known.
+    """One simple command; `cwd` is its folder, `stdin` its input if known.
 
     A command is trusted if the text itself defines it, or if a package manager of the project resolves it. `launcher`
-    is what users write in front of it in a rule, as `python3 -m` before a module. `root` is the folder that paths of
+    precedes it in a rule, as `python3 -m` before a module. `root` is the folder that paths of
     programs are shown relative to.
     """
 
@@ -141,7 +141,7 @@ def program_name(words: tuple[str, ...] | list[str]) -> str:
 
 
 def program_identity(word: str, cwd: str, root: str) -> str:
-    """Return which program a word means: a bare name is looked up in the fixed folders, anything else is a path.
+    """Return the program that a word refers to: a bare name is looked up in the fixed folders, anything else is a path.
 
     `./git` is not `git`, and `./build.sh` in a subfolder is another script than the one at the root.
     """
@@ -165,7 +165,7 @@ def join_path(cwd: str, path: str) -> str:
     if full.startswith("~"):
         head, _, rest = full.partition("/")
         inside = os.path.normpath(rest) if rest else "."
-        # Paths above the home folder are never allowed, so the root stands in for all of them.
+        # Paths above the home folder are never allowed, so the root represents all of them.
         return "/" if inside.startswith("..") else head if inside == "." else f"{head}/{inside}"
     normal = os.path.normpath(full)
     return normal[1:] if normal.startswith("//") else normal

@@ -25,7 +25,7 @@ from tooling.safety.shell.command import (
 from tooling.safety.shell.constant_output import is_decoding, known_output
 from tooling.safety.shell.state import Context, ShellReading, SideEffects
 from tooling.safety.shell.tables.languages import SHELLS
-from tooling.safety.shell.tables.option_commands import COMMAND_VARIABLES
+from tooling.safety.shell.tables.option_commands import names_command
 from tooling.safety.shell.tables.wrappers import PROJECT_RUNNERS
 from tooling.safety.shell.unwrap import language_of, unwrap
 
@@ -105,7 +105,7 @@ class NestedReader:
             self.add_command(replace(command, words=tuple(plain)), context, [])
 
     def _expand_alias(self, command: Command, context: Context) -> None:
-        """Read what an alias of the text stands for, with the words after it."""
+        """Read the expansion of an alias of the text, with the words after it."""
         text = context.scope.effects.aliases.get(command.words[0])
         if text is not None and program_name(text.split()) != command.words[0] and len(command.words) > 1:
             words = " ".join(map(quote_word, command.words[1:]))
@@ -115,7 +115,7 @@ class NestedReader:
         """Read the values of variables that name a program for others to run, such as PAGER."""
         for assignment in tuple(dict.fromkeys(self._reading.assigned)):
             name, _, value = assignment.partition("=")
-            if name in COMMAND_VARIABLES and value:
+            if value and names_command(name, value):
                 self._read_shell_text(value, context)
 
     def _read_nested(self, command: Command, nested: NestedCode, context: Context) -> None:
@@ -157,6 +157,10 @@ class NestedReader:
         reading.depth -= 1
 
     def _read_argv(self, argv: tuple[str, ...], command: Command, context: Context) -> None:
+        if len(argv) == 1 and " " in argv[0].strip():
+            # `yarn exec 'rm -rf src'`: one word with blanks is a line for a shell.
+            self._read_text(ShellText(text=argv[0]), command, context)
+            return
         self.add_command(replace(command, words=argv, redirects=(), depth=self._reading.depth), context, [])
 
     def _read_text(self, text: ShellText, command: Command, context: Context) -> None:
@@ -178,7 +182,7 @@ class NestedReader:
         found = scan_code(code)
         self._reading.findings += [ask(rule, reason, command.display) for rule, reason in found.asks]
         self._reading.findings += [block(rule, reason, command.display) for rule, reason in found.blocks]
-        # What a program feeds to the commands it starts is not visible.
+        # The input that a program passes to its commands is unknown.
         fed = replace(command, stdin=None, has_piped_stdin=True, launcher=())
         for argv in found.argvs:
             self._read_argv(argv, replace(fed, is_trusted=argv[0] == "open()"), context)
@@ -250,12 +254,12 @@ class NestedReader:
 
 
 def _is_no_file(source: str) -> bool:
-    """Return whether a shell would read its commands from a terminal, a descriptor, or something only known later."""
+    """Return whether a shell would read its commands from a terminal, a descriptor, or an unknown source."""
     return is_unknown(source) or source.lstrip("&").isdigit() or source.startswith("/dev/")
 
 
 def _is_any_script(script: str, command: Command) -> bool:
-    """Return whether a shell runs a file that only a search or its input names; with `-n` it only checks the syntax."""
+    """Return whether a shell runs a file named only by a search or its input; with `-n` it only checks the syntax."""
     only_checks = any(word[:1] == "-" and word[:2] != "--" and "n" in word for word in command.words)
     return (script == UNKNOWN or "/**/" in script) and not only_checks
 
@@ -318,12 +322,13 @@ def apply_effects(command: Command, context: Context) -> None:
 
 
 def _names_set(words: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the variables that a builtin sets by name, with values that are not shown as assignments."""
+    """Return the variables that a builtin sets by name, with values not shown as assignments."""
     match words[0]:
         case "read" | "mapfile" | "readarray" | "getopts":
-            return tuple(word for word in words[1:] if word.isidentifier())
+            names = tuple(word.partition("[")[0] for word in words[1:])
+            return tuple(name for name in names if name.isidentifier())
         case "printf" if words[1:2] == ("-v",):
-            return words[2:3]
+            return tuple(word.partition("[")[0] for word in words[2:3])
     return ()
 
 
@@ -335,7 +340,7 @@ def _apply_cd(words: tuple[str, ...], context: Context) -> None:
     elif targets[0] == "-":
         scope.change_back()
     elif len(targets) > 1:
-        # One of several folders, and which one is unknown; each is checked with the command itself.
+        # One of several folders, unknown which; each is checked with the command itself.
         scope.change_dir(join_path(scope.cwd, targets[0]) if len({*targets}) == 1 else UNKNOWN)
     else:
         scope.change_dir(targets[0])
@@ -352,8 +357,10 @@ def _apply_set(words: tuple[str, ...], context: Context) -> None:
 def _apply_read(command: Command, context: Context) -> None:
     names = [word for word in command.words[1:] if word.isidentifier()]
     lines = command.stdin.splitlines() if command.stdin else []
+    splits_words = any(word[:1] == "-" and "a" in word for word in command.words[1:])
+    is_known = lines and not splits_words and not any(map(is_unknown, lines)) and len(lines) <= _MAX_READ_LINES
     for name in names or ["REPLY"]:
-        if len(names) == 1 and lines and not any(map(is_unknown, lines)) and len(lines) <= _MAX_READ_LINES:
+        if len(names) == 1 and is_known:
             context.scope.assign(name, lines, keep_old=False)
         else:
             context.scope.set_unknown(name)

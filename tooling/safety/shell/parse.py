@@ -1,6 +1,7 @@
 """Parse bash with tree-sitter, split command nodes, and detect misleading characters."""
 
 import re
+from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -46,7 +47,7 @@ def _count_operators(text: str) -> int:
             end = text.find("\n", at) + 1 or len(text)
             line = text[at:end]
             if line.count("'") % 2 or line.count('"') % 2:
-                # A string may continue on the next lines, and what looks like a here-document there is none.
+                # A string may continue on the next lines, and an apparent here-document inside it is none.
                 return count + len(_OPERATORS.findall(text, at))
             count += len(_OPERATORS.findall(line))
         at = end
@@ -72,8 +73,8 @@ def has_false_comment(text: str, root: "Node") -> bool:
     """Return whether the grammar sees a comment where the shell sees part of a word."""
     if "#" not in text:
         return False
-    for found in _GLUED_HASH.finditer(text):
-        at = root.start_byte + len(text[: found.start()].encode("utf-8", "replace"))
+    for offset in _byte_offsets(_GLUED_HASH, text):
+        at = root.start_byte + offset
         node = root.descendant_for_byte_range(at, at + 1)
         if node is not None and node.type == "comment" and node.start_byte == at:
             return True
@@ -81,9 +82,18 @@ def has_false_comment(text: str, root: "Node") -> bool:
 
 
 def is_fork_bomb(text: str, root: "Node") -> bool:
-    """Return whether a text defines a function that only multiplies; quoted text is data, unless parsing failed."""
-    offsets = [len(text[: found.start()].encode("utf-8", "replace")) for found in FORK_BOMB.finditer(text)]
+    """Return whether a text defines a function that only calls itself; quoted text is data, unless parsing failed."""
+    offsets = list(_byte_offsets(FORK_BOMB, text))
     return bool(offsets) and (root.has_error or not all(_is_quoted(at, root) for at in offsets))
+
+
+def _byte_offsets(pattern: re.Pattern[str], text: str) -> Iterator[int]:
+    """Yield where a pattern is found, in bytes, in linear time."""
+    offset, end = 0, 0
+    for found in pattern.finditer(text):
+        offset += len(text[end : found.start()].encode("utf-8", "replace"))
+        end = found.start()
+        yield offset
 
 
 def _is_quoted(at: int, root: "Node") -> bool:

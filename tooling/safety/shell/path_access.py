@@ -2,6 +2,7 @@
 
 import fnmatch
 import os
+import re
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,7 +39,23 @@ _AFTER_UNKNOWN = lazy_pattern(
     rf"[{UNKNOWN}{HIDDEN}]/?(?:etc/(?:passwd|shadow|sudoers|ssh|hosts|group)|root/|proc/self|\.ssh/|\.aws/)"
 )
 _TEMPLATE = lazy_pattern(r"\.(?:example|sample|template|dist)$")
-_UPWARD_GLOB = lazy_pattern(r"\.[.?*\[]*[?*\[][^/]*/")
+_UPWARD_GLOB = lazy_pattern(r"(?<!\.)(?!\.\.\.)\.[.?*\[]*[?*\[][^/]*/")
+
+# Files that builds, tests and package managers create again.
+_BUILD_ARTIFACTS = lazy_pattern(
+    r"(?:build|builds|_build|dist|out|output|outputs|target|bin|obj|node_modules|bower_components|__pycache__|__pypackages__"
+    r"|\.venv|venv|\.virtualenv|env|\.tox|\.nox|\.eggs|htmlcov|coverage|\.coverage.*|\.nyc_output|\.next|\.nuxt|\.output"
+    r"|\.svelte-kit|\.astro|\.parcel-cache|\.turbo|\.vite|\.angular|\.expo|\.docusaurus|storybook-static|site|_site|public/build"
+    r"|\.gradle|\.kotlin|\.dart_tool|Pods|DerivedData|\.build|\.swiftpm|cmake-build-.*|CMakeFiles|CMakeCache\.txt"
+    r"|\.terraform|\.serverless|\.aws-sam|cdk\.out|\.ipynb_checkpoints|\.hypothesis|\.benchmarks|\.stack-work|dist-newstyle"
+    r"|_esy|elm-stuff|deps|\.elixir_ls|\.bundle|tmp|temp|\.tmp|\.temp|scratch|artifacts|test-results|test-reports|test-output"
+    r"|playwright-report|reports?|logs?|generated|gen|\.cache|\.?[\w.-]*[_-]cache|\.?cache[\w-]*|[\w-]+\.egg-info|wheelhouse"
+    r"|[\w*-]+\.dSYM|package-lock\.json|yarn\.lock|pnpm-lock\.yaml|Cargo\.lock|poetry\.lock|uv\.lock|Gemfile\.lock|nohup\.out"
+    r"|\.DS_Store|Thumbs\.db|core|a\.out|\.sass-cache|\.eslintcache|\.stylelintcache|\.dmypy\.json|\.metals|\.bloop"
+    r"|.*\.(?:egg-info|pyc|pyo|o|obj|a|so|dylib|dll|exe|class|log|tmp|temp|bak|orig|rej|swp|swo|gcda|gcno|gcov|tsbuildinfo"
+    r"|cache|pid|out|test|prof|profraw|coverage|whl|tgz|tar|gz|zip|map|min\.js|aux|toc|bbl|blg|fls|synctex|stackdump|core)"
+    r"|.*~|#.*#|(?:build|dist|out|target|tmp|temp|test|coverage)[-_.][\w.-]+|[\w.-]+[-_.](?:build|dist|out|tmp|temp|bak|old|copy|backup|test|demo))"
+)
 
 
 def _prefixes(*roots: str) -> tuple[str, ...]:
@@ -58,6 +75,12 @@ class PathAccess:
         self._roots = _prefixes(*dict.fromkeys((*map(str, roots), *resolved)))
         self._writable = (*self._roots, *_prefixes(*TEMP_DIRS))
         self._readable = (*self._writable, *_prefixes(*SYSTEM_DIRS))
+        # A path that climbs out of the workspace keeps its name.
+        self._temp_roots = [
+            re.compile(rf"{re.escape(root[:-1])}(?![\w.-])(?!\S*/\.\.)")
+            for root in self._roots
+            if root.startswith(_TEMP_PREFIXES)
+        ]
         self._home = home
         self._allowed_cache: dict[tuple[str, bool], bool] = {}
         self._realpath_cache: dict[str, str] = {}
@@ -65,20 +88,25 @@ class PathAccess:
     @classmethod
     def for_roots(cls, *roots: Path) -> "PathAccess":
         """Return the access for these workspace folders and the current user's home."""
-        try:
-            home = str(Path.home())
-        except RuntimeError:
-            # Without a home folder no path is inside it.
-            home = "/nonexistent"
-        return cls(roots, home)
+        # As text: a `Path` takes longer than the verdict on a short command.
+        home = os.path.expanduser("~")  # noqa: PTH111
+        # Without a home folder no path is inside it.
+        return cls(roots, "/nonexistent" if home == "~" else home)
 
     def problems(self, command: Command, effects: SideEffects, number: int) -> Iterator[str]:
         """Yield a reason for every path that is outside the workspace or usually contains secrets."""
         words = command.words
         if words and "/" in words[0] and not effects.created_before(join_path(command.cwd, words[0]), number):
             yield from self._program_problem(words[0], command.cwd)
-        only_metadata = bool(words) and (
-            command.program in METADATA_ONLY or words[:3] == ("git", "rm", "--cached") or _is_template_copy(words)
+        only_metadata = (
+            bool(words)
+            and (
+                command.program in METADATA_ONLY
+                or words[:3] == ("git", "rm", "--cached")
+                or _is_template_copy(words)
+                # It prints certificates, never the key beside one.
+                or (words[:2] == ("openssl", "x509") and "-signkey" not in words)
+            )
         )
         for path, writes in named_paths(command):
             yield from self._problem(path, command.cwd, writes=writes, only_metadata=only_metadata)
@@ -97,6 +125,8 @@ class PathAccess:
 
     def canonical(self, path: str, cwd: str) -> str:
         """Return a path as rules match it: `./x` in the workspace, `~/x` at home, otherwise absolute."""
+        if path.startswith(UNKNOWN):
+            return path
         full = join_path(cwd, path)
         if full.startswith("~"):
             expanded = self._expand_home(full)
@@ -111,6 +141,12 @@ class PathAccess:
         """Return whether a path is in the workspace, with links resolved."""
         full = self._expand_home(join_path(cwd, path))
         return _is_under(full, self._roots) and _is_under(self._resolve_links(full), self._roots)
+
+    def as_rules_see(self, text: str) -> str:
+        """Return a text in which a workspace below a folder for temporary files does not look temporary."""
+        for root in self._temp_roots:
+            text = root.sub("/workspace", text)
+        return text
 
     def is_temporary(self, path: str, cwd: str) -> bool:
         """Return whether a path is below a folder for temporary files."""
@@ -226,3 +262,13 @@ def _is_sensitive(path: str) -> bool:
 def _is_template_copy(words: tuple[str, ...]) -> bool:
     """Return whether a file like `.env` is only created from its published example."""
     return words[0] in ("cp", "mv") and any(_TEMPLATE.search(word) for word in words[1:-1])
+
+
+def is_build_artifact(canonical: str) -> bool:
+    """Return whether a path in the workspace is one that builds create again."""
+    if not canonical.startswith("./"):
+        return False
+    parts = [part for part in canonical.removeprefix("./").split("/") if part not in ("", "**")]
+    if parts and parts[-1] == "*":
+        parts.pop()
+    return any(_BUILD_ARTIFACTS.fullmatch(part) for part in parts)

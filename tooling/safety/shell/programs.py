@@ -29,9 +29,9 @@ SCRIPT_FIRST = _word_set(
 )
 WRITES_ALL = _word_set(
     "rm rmdir mv tee touch mkdir truncate chmod chown chgrp shred unlink mkfifo mknod fallocate srm setfacl chattr"
-    " vi vim nvim nano emacs ed ex pico micro patch sponge dos2unix unix2dos rename"
+    " vi vim nvim nano emacs ed ex pico micro patch sponge dos2unix unix2dos rename strip patchelf chrpath mogrify"
 )
-WRITES_LAST = _word_set("cp ln install rsync gcp ginstall")
+WRITES_LAST = _word_set("cp ln install rsync gcp ginstall objcopy")
 WRITES_IN_PLACE = _word_set("sed gsed perl ruby")
 WRITE_OPTIONS = _word_set(
     "-o --output --out --outfile --output-file --output-dir --outdir --output-document --out-dir --target-directory"
@@ -53,10 +53,13 @@ _DESTINATION_OPTIONS = {
 # Words of these that start with two slashes are build targets.
 _BUILD_TOOLS = frozenset({"bazel", "bazelisk", "buck", "buck2", "pants", "plz", "please"})
 _SLASH_OPTIONS = frozenset({"dotnet", "msbuild", "csc", "fsc"})
+# Names of remote things that look like paths.
+_REMOTE_NAME = lazy_pattern(r"/(?:aws|ecs|repos|users?|orgs|search|rate_limit)(?:/|$)")
+_REMOTE_PROGRAMS = frozenset({"aws", "gh", "glab"})
 _SLASH = lazy_pattern(r"/[A-Za-z]+(?::|$)")
 _GREPS = frozenset({"grep", "egrep", "fgrep", "zgrep", "rg", "ggrep", "ag"})
 _GIVES_PATTERN = lazy_pattern(r"-[A-Za-z]*[ef]$|-[ef].|--(?:regexp|file)\b")
-# Options of these are no clusters of letters: what follows the first letter is its value, as in `-Isrc/include`.
+# Options of these are not clusters of letters: the rest after the first letter is its value, as in `-Isrc/include`.
 _JOINS_VALUES = _word_set(
     "gcc g++ cc c++ clang clang++ cpp ld rustc 7z 7za 7zz swig protoc gfortran nvcc tcc zig ar flex bison"
 )
@@ -150,7 +153,9 @@ def path_words(program: str, words: tuple[str, ...]) -> Iterator[tuple[str, bool
         return
     text_options = TEXT_OPTIONS.get(program, _NONE)
     waits_for_script = program in SCRIPT_FIRST and not (program in _GREPS and any(map(_GIVES_PATTERN.match, words)))
-    writes_all = program in WRITES_ALL or (program in WRITES_IN_PLACE and any(w.startswith("-i") for w in words))
+    writes_all = program in WRITES_ALL or (
+        program in WRITES_IN_PLACE and any(w.startswith(("-i", "--in-place")) for w in words)
+    )
     last = _last_positional(words) if program in WRITES_LAST else -1
     options_end = False
     previous = ""
@@ -174,6 +179,8 @@ def path_words(program: str, words: tuple[str, ...]) -> Iterator[tuple[str, bool
             waits_for_script = False
             continue
         if (word.startswith("//") and program in _BUILD_TOOLS) or (program in _SLASH_OPTIONS and _SLASH.match(word)):
+            continue
+        if program in _REMOTE_PROGRAMS and _REMOTE_NAME.match(word):
             continue
         name, equals, value = word.partition("=")
         if equals and name.replace("-", "_").isidentifier() and "/" not in name:

@@ -1,4 +1,4 @@
-"""Recognize shell texts that only read, by a list of programs; everything in doubt counts as changing something."""
+"""Recognize shell texts that only read, by a list of programs; doubtful ones count as changing something."""
 
 import json
 import re
@@ -11,6 +11,7 @@ from tooling.safety.hidden_characters import has_control_characters, has_invisib
 from tooling.safety.shell.command import Command, Redirect, is_unknown
 from tooling.safety.shell.reader import ShellReader
 from tooling.safety.shell.rules import PATTERNS_DIR
+from tooling.safety.shell.state import ShellReading
 
 _READERS_FILE = "readers.json"
 _SYSTEM_FOLDERS = ("", "/bin/", "/usr/bin/")
@@ -39,7 +40,11 @@ def only_reads(text: str, cwd: Path) -> bool:
         reader.read(text)
     except RecursionError:
         return False
-    reading = reader.reading
+    return is_only_reading(reader.reading)
+
+
+def is_only_reading(reading: ShellReading) -> bool:
+    """Return whether every command of a text that was read is known to only read."""
     if reading.findings or reading.assigned or not reading.commands:
         return False
     return all(map(_is_reader, reading.commands))

@@ -64,7 +64,7 @@ class ShellReader:
         self._uncalled_functions: dict[int, tuple[Node, Context]] = {}
 
     def read(self, text: str) -> None:
-        """Read a text, and variants of it where the grammar may differ from the shell, so that none hides a command."""
+        """Read a text, and variants of it if the grammar may differ from the shell, so that no command is missed."""
         joined = text.replace(_LINE_CONTINUATION, "")
         for variant in dict.fromkeys((text, joined)):
             self._read_variant(variant)
@@ -221,7 +221,7 @@ class ShellReader:
         yield from self._redirected_body(body, redirections, context)
 
     def _redirected_body(self, body: "Node | None", redirections: Redirections, context: Context) -> "Iterator[_Task]":
-        """Read a statement with its redirections, then what follows a here-document on its first line."""
+        """Read a statement with its redirections, then the rest of the first line of a here-document."""
         if redirections.is_doubtful:
             self.reading.findings.append(unparsable())
         output = Output() if redirections.pipeline else context.output

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import field
 from functools import cache
 from pathlib import Path
@@ -11,15 +11,16 @@ from tooling.contract.action import Decision
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import DecodeError, decode
 from tooling.contract.lazy_pattern import lazy_pattern
-from tooling.safety.shell.command import Command, display_word, is_unknown
+from tooling.safety.shell.command import Command, display_word, is_unknown, program_name
 from tooling.safety.shell.path_access import PathAccess
 
 # `patterns` is next to `tooling` both in a checkout and in an installed wheel.
 PATTERNS_DIR = Path(__file__).resolve().parents[3] / "patterns"
-# A program name at the start of a pattern, and what may follow it.
+# A program name at the start of a pattern, and the characters that may follow it.
 _PROGRAM = lazy_pattern(r"((?:[\w+-]|\\[.+])+)(?= |=|\$|$|\(\?[:=!] |\(\?: )")
 _AFTER_PROGRAM = (" ", "=", "$", "(?: ", "(?= ", "(?! ")
 _BLANK = lazy_pattern(r"\s")
+_REDIRECTION = lazy_pattern(r" [<>] \S*$")
 _OPERATOR = lazy_pattern(r"[<>|&]")
 _CROSS_TARGET = lazy_pattern(
     r"(?:[\w]+-)+(?:linux|elf|eabi|mingw32|apple)\w*(?:-\w+)*-(gcc|g\+\+|ld|ar|objdump|strip|nm|clang)|([a-z+]+)-?[\d.]+"
@@ -35,6 +36,19 @@ _PATHS_MATTER = _DELETERS | {
     *("mv", "cp", "ln", "install", "rsync", "tee", "truncate", "chmod", "chown", "chgrp", "chattr", "setfacl", "dd"),
     *("tar", "unzip", "touch", "sed"),
 }
+# Programs that are told by an assignment where to install.
+_INSTALLERS = frozenset({"make", "gmake", "bmake"})
+_PREFIXES = frozenset({"DESTDIR", "PREFIX", "prefix"})
+# Options in front of a subcommand that take the next word.
+_VALUE_OPTIONS = frozenset(
+    """
+    -A -C -D -F -H -P -R -X -a -c -d -h -j -n -p -t -u -w --app --arch --broker --color --cwd --config --dir --directory
+    --endpoints --file --filter --host --job --loglevel --manifest-path --package --path --pattern --port --prefix
+    --profile --profiles-dir --project --project-dir --property --repository --state --target-dir --type --workspace
+    """.split()  # noqa: SIM905 (a list that is read as words)
+)
+_NAMES_FILE = lazy_pattern(r".*/.*|\.+|.*\.\w{1,5}")
+_HELP = frozenset({"--help", "help", "--version", "version"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +75,24 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Exemption:
+    """A kind of command that some rules do not apply to, unless `forbidden` is found in it."""
+
+    id: str
+    pattern: str
+    forbidden: str
+    exempts: tuple[str, ...]
+    match: tuple[str, ...] = ()
+    not_match: tuple[str, ...] = ()
+
+    def covers(self, rule: Rule, text: str) -> bool:
+        """Return whether a rule does not apply to a canonical command; never for a rule that blocks."""
+        if rule.blocked or rule.id not in self.exempts:
+            return False
+        return _compile(self.pattern).match(text) is not None and _compile(self.forbidden).search(text) is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RuleSet:
     """The rules that could be loaded, and problems with the others."""
 
@@ -69,6 +101,8 @@ class RuleSet:
     is_complete: bool = True
     by_program: dict[str, tuple[Rule, ...]] = field(default_factory=dict)
     programs: frozenset[str] = frozenset()
+    subcommands: dict[str, frozenset[str]] = field(default_factory=dict)
+    exemptions: tuple[Exemption, ...] = ()
 
     def has_program(self, program: str) -> bool:
         """Return whether a program is listed or has a rule; without a list every program is known."""
@@ -79,8 +113,17 @@ class RuleSet:
         program = text.partition(" ")[0].partition("=")[0].lower()
         candidates = (*self.by_program.get(program, ()), *self.by_program.get("", ()))
         return [
-            rule for rule in candidates if _matches(rule, text) and (chat_type == "group" or not rule.is_group_only)
+            rule
+            for rule in candidates
+            if _matches(rule, text)
+            and (chat_type == "group" or not rule.is_group_only)
+            and not self._is_exempt(rule, text)
         ]
+
+    def _is_exempt(self, rule: Rule, text: str) -> bool:
+        # A redirection is at the end; the rules about its target are never exempt.
+        command = _REDIRECTION.sub("", text)
+        return any(exemption.covers(rule, command) for exemption in self.exemptions)
 
 
 def load_rules(folder: Path = PATTERNS_DIR) -> RuleSet:
@@ -91,20 +134,28 @@ def load_rules(folder: Path = PATTERNS_DIR) -> RuleSet:
     rules: list[Rule] = []
     problems: list[str] = []
     programs: set[str] = set()
+    subcommands: dict[str, frozenset[str]] = {}
+    exemptions: list[Exemption] = []
     is_complete = True
     for file in files:
         try:
-            raw, known = _read_file(file)
+            raw, known, listed, exempt = _read_file(file)
         except (OSError, ValueError) as error:
             problems.append(f"{file.name} cannot be read: {error}")
             is_complete = False
             continue
         programs |= known
+        subcommands |= listed
         for item in raw:
             try:
                 rules.append(_parse_rule(item, is_shipped=folder == PATTERNS_DIR))
             except (DecodeError, re.error) as error:
                 problems.append(f"{file.name}: a rule was skipped: {error}")
+        for item in exempt:
+            try:
+                exemptions.append(_parse_exemption(item))
+            except (DecodeError, re.error) as error:
+                problems.append(f"{file.name}: an exemption was skipped: {error}")
     if not rules and is_complete:
         problems.append(f"no rule in {folder} can be used")
     return RuleSet(
@@ -113,6 +164,8 @@ def load_rules(folder: Path = PATTERNS_DIR) -> RuleSet:
         is_complete=is_complete and bool(rules),
         by_program=_index_by_program(rules),
         programs=frozenset(programs),
+        subcommands=subcommands,
+        exemptions=tuple(exemptions),
     )
 
 
@@ -125,6 +178,8 @@ def rule_texts(command: Command, access: PathAccess) -> Iterator[str]:
     words = command.words[1:]
     if program in _PATHS_MATTER:
         words = tuple(_relative_to_workspace(program, word, command.cwd, access) for word in words)
+    elif program in _INSTALLERS:
+        words = tuple(_prefix_in_workspace(word, command.cwd, access) for word in words)
     text = " ".join((program, *map(rule_word, words)))
     if text:
         yield text
@@ -146,19 +201,66 @@ def base_program(program: str) -> str:
 
 
 def rule_word(word: str) -> str:
-    """Return a word as rules match it: without blanks, and never mistaken for a redirection."""
+    """Return a word in the form that rules match: without blanks, and never mistaken for a redirection."""
     if _OPERATOR.match(word):
         word = "\\" + word
     return _BLANK.sub("\u2423", display_word(word))
 
 
-def _read_file(file: Path) -> tuple[list[object], set[str]]:
+def unknown_subcommand(words: tuple[str, ...], known: Mapping[str, frozenset[str]]) -> str:
+    """Return the unknown subcommand of a listed program, or an empty string."""
+    program = strip_version(program_name(words))
+    expected = known.get(program)
+    if expected is None or not _HELP.isdisjoint(words):
+        return ""
+    name, at = program, 1
+    while expected is not None:
+        at = _next_plain(words, at, expected)
+        word = words[at].lower() if at < len(words) else ""
+        if not word or is_unknown(word):
+            return ""
+        if word not in expected:
+            return "" if _NAMES_FILE.fullmatch(word) and not _has_dots(expected) else word
+        name, at = f"{name} {word}", at + 1
+        expected = known.get(name)
+    return ""
+
+
+def _has_dots(expected: frozenset[str]) -> bool:
+    """Return whether subcommands look like file names, as `mix deps.get`."""
+    return any("." in word for word in expected)
+
+
+def _next_plain(words: tuple[str, ...], at: int, expected: frozenset[str]) -> int:
+    """Return the position of the next word that is neither an option nor the value of one."""
+    while at < len(words) and (words[at][:1] in ("-", "+", "@") or words[at] == ""):
+        value = words[at + 1] if at + 1 < len(words) else "-"
+        at += 2 if words[at] in _VALUE_OPTIONS and value[:1] != "-" and value not in expected else 1
+    return at
+
+
+def _read_file(file: Path) -> tuple[list[object], set[str], dict[str, frozenset[str]], list[object]]:
     data: object = json.loads(file.read_text(encoding="utf-8"))
-    patterns = data.get("patterns") if isinstance(data, dict) else None
-    programs = data.get("programs", []) if isinstance(data, dict) else None
-    if not isinstance(patterns, list) or not isinstance(programs, list):
+    content = data if isinstance(data, dict) else {}
+    patterns, programs, subcommands, exemptions = (
+        content.get("patterns"),
+        content.get("programs", []),
+        content.get("subcommands", {}),
+        content.get("exemptions", []),
+    )
+    if not (isinstance(patterns, list) and isinstance(programs, list) and isinstance(subcommands, dict)):
         raise DecodeError("it has no list of patterns")
-    return patterns, {program for program in programs if isinstance(program, str)}
+    if not isinstance(exemptions, list):
+        raise DecodeError("its exemptions are no list")
+    listed = {name: frozenset(str(words).split()) for name, words in subcommands.items()}
+    return patterns, {program for program in programs if isinstance(program, str)}, listed, exemptions
+
+
+def _parse_exemption(item: object) -> Exemption:
+    exemption = decode(Exemption, item, extra="ignore")
+    if not exemption.exempts or not exemption.forbidden:
+        raise DecodeError(f"{exemption.id} exempts nothing or forbids nothing")
+    return exemption
 
 
 def _parse_rule(item: object, *, is_shipped: bool) -> Rule:
@@ -233,6 +335,11 @@ def _index_by_program(rules: list[Rule]) -> dict[str, tuple[Rule, ...]]:
         for program in _leading_programs(rule.pattern) or ("",):
             index.setdefault(program, []).append(rule)
     return {program: tuple(items) for program, items in index.items()}
+
+
+def _prefix_in_workspace(word: str, cwd: str, access: PathAccess) -> str:
+    name, _, value = word.partition("=")
+    return f"{name}={access.canonical(value, cwd)}" if name in _PREFIXES and value and not is_unknown(value) else word
 
 
 def _relative_to_workspace(program: str, word: str, cwd: str, access: PathAccess) -> str:

@@ -23,11 +23,21 @@ from tooling.safety.shell.command import (
     quote_word,
     too_deep,
 )
-from tooling.safety.shell.path_access import PathAccess
+from tooling.safety.shell.embedded import looks_harmless
+from tooling.safety.shell.path_access import PathAccess, is_build_artifact
 from tooling.safety.shell.programs import TEXT_ONLY
+from tooling.safety.shell.read_only import is_only_reading
 from tooling.safety.shell.reader import ShellReader
-from tooling.safety.shell.rules import PATTERNS_DIR, RuleSet, base_program, load_rules, rule_texts, rule_word
-from tooling.safety.shell.script_files import script_files
+from tooling.safety.shell.rules import (
+    PATTERNS_DIR,
+    RuleSet,
+    base_program,
+    load_rules,
+    rule_texts,
+    rule_word,
+    unknown_subcommand,
+)
+from tooling.safety.shell.script_files import scratch_code, script_files
 from tooling.safety.shell.state import SideEffects
 from tooling.safety.shell.tables.languages import SHELLS
 
@@ -40,6 +50,11 @@ RULES_MISSING_REASON = "the command rules could not be read, so every command ne
 _SECRET_NAME = lazy_pattern(
     r"(?:^|_)(?:API_?KEY|KEY|TOKEN|SECRETS?|PASSWORD|PASSWD|PASS|PWD|CREDENTIALS?|AUTH)(?:_|$|\d)", re.IGNORECASE
 )
+# `env | grep -i node` shows only what it looks for.
+_GREPS = frozenset({"grep", "egrep", "rg"})
+_GREP_OPTION = lazy_pattern(r"-[iEwcnqs]+")
+_LOOKED_FOR = lazy_pattern(r"\^?[A-Za-z]\w{2,}=?(?:\|\^?[A-Za-z]\w{2,}=?)*")
+_MAY_BE_SECRET = lazy_pattern(r"key|token|secret|pass|pwd|cred|auth|api|priv|aws|sess|cookie|cert|sign", re.IGNORECASE)
 _NOT_SECRET = frozenset({"PWD", "OLDPWD", "SSH_AUTH_SOCK"})
 _HOST = lazy_pattern(
     r"(?:https?|ssh|git|ftp|sftp|wss?|rsync)://(?:[^/@\s]*@)?(\[[0-9a-fA-F:]+\]|[\w.-]+)|^[\w.-]+@([\w.-]+):"
@@ -50,27 +65,6 @@ _SPACE = lazy_pattern(r"\s")
 _DEV_TCP = lazy_pattern(r"/dev/(?:tcp|udp)/([^/]+)/")
 _DELETERS = frozenset({"rm", "grm", "unlink", "srm", "rimraf", "del-cli", "trash", "gio-trash"})
 _ALWAYS_RECURSIVE = frozenset({"rimraf", "trash"})
-# Files that builds, tests and package managers create again.
-_BUILD_ARTIFACTS = lazy_pattern(
-    r"(?:build|builds|_build|dist|out|output|outputs|target|bin|obj|node_modules|bower_components|__pycache__|__pypackages__"
-    r"|\.venv|venv|\.virtualenv|env|\.tox|\.nox|\.eggs|htmlcov|coverage|\.coverage.*|\.nyc_output|\.next|\.nuxt|\.output"
-    r"|\.svelte-kit|\.astro|\.parcel-cache|\.turbo|\.vite|\.angular|\.expo|\.docusaurus|storybook-static|site|_site|public/build"
-    r"|\.gradle|\.kotlin|\.dart_tool|Pods|DerivedData|\.build|\.swiftpm|cmake-build-.*|CMakeFiles|CMakeCache\.txt"
-    r"|\.terraform|\.serverless|\.aws-sam|cdk\.out|\.ipynb_checkpoints|\.hypothesis|\.benchmarks|\.stack-work|dist-newstyle"
-    r"|_esy|elm-stuff|deps|\.elixir_ls|\.bundle|tmp|temp|\.tmp|\.temp|scratch|artifacts|test-results|test-reports|test-output"
-    r"|playwright-report|reports?|logs?|generated|gen|\.cache|\.?[\w.-]*[_-]cache|\.?cache[\w-]*|[\w-]+\.egg-info|wheelhouse"
-    r"|[\w*-]+\.dSYM|package-lock\.json|yarn\.lock|pnpm-lock\.yaml|Cargo\.lock|poetry\.lock|uv\.lock|Gemfile\.lock|nohup\.out"
-    r"|\.DS_Store|Thumbs\.db|core|a\.out|\.sass-cache|\.eslintcache|\.stylelintcache|\.dmypy\.json|\.metals|\.bloop"
-    r"|.*\.(?:egg-info|pyc|pyo|o|obj|a|so|dylib|dll|exe|class|log|tmp|temp|bak|orig|rej|swp|swo|gcda|gcno|gcov|tsbuildinfo"
-    r"|cache|pid|out|test|prof|profraw|coverage|whl|tgz|tar|gz|zip|map|min\.js|aux|toc|bbl|blg|fls|synctex|stackdump|core)"
-    r"|.*~|#.*#|(?:build|dist|out|target|tmp|temp|test|coverage)[-_.][\w.-]+|[\w.-]+[-_.](?:build|dist|out|tmp|temp|bak|old|copy|backup|test|demo))"
-)
-_HARMLESS_NAME = lazy_pattern(r"(?:lint|linter|fmt|format|formatter|check|checker|stats?|spec|tidy)$|^(?:lint|fmt)[-_]")
-_HARMLESS_VERB = lazy_pattern(
-    r"(?:check|lint|validate|verify|fmt|format|test|inspect|list|ls|show|info|status|version|help|describe|diff|explain)"
-    r"(?:[-_:.]\w+)?"
-)
-_RUNS_BY_NAME = lazy_pattern(r"^--?(?:\w+[-_.])*(?:exec|execute|cmd|command|eval|hook|shell|script|plugin|load)(?:=|$)")
 _EVERYTHING = lazy_pattern(r"(?:\.|\./\*+|\./\*\*/\*|\./\.\*)/?")
 
 
@@ -107,24 +101,26 @@ class ShellJudge:
             if key in seen and command.program != "rm":
                 continue
             seen.add(key)
-            findings += self._check_command(
-                command, shown[at], access, reading.effects, at + 1, chat_type=ctx.chat_type
-            )
+            found = self._check_command(command, shown[at], access, reading.effects, at + 1, chat_type=ctx.chat_type)
+            is_filtered = _filters_environment(reading.commands[at + 1 : at + 2]) and not command.redirects
+            findings += (finding for finding in found if not (is_filtered and finding.rule == "environment-dump"))
         for assignment in dict.fromkeys(reading.assigned):
-            findings += self._rule_findings(rule_word(assignment), quote_word(assignment), ctx.chat_type)
+            text = access.as_rules_see(rule_word(assignment))
+            findings += self._rule_findings(text, quote_word(assignment), ctx.chat_type)
         if _is_reverse_shell(reading.commands):
             findings.append(block("reverse-shell", REVERSE_SHELL_REASON))
         findings += _kills_found_processes(reading.commands, shown)
         if not self.rules.is_complete:
             findings.append(ask("rules-missing", RULES_MISSING_REASON))
-        return _verdict(findings, reading.commands, shown, is_lookup_changed=reading.changes_lookup)
+        verdict = _verdict(findings, reading.commands, shown, is_lookup_changed=reading.changes_lookup)
+        return replace(verdict, only_reads=True) if not findings and is_only_reading(reading) else verdict
 
     def _check_command(
         self, command: Command, shown: str, access: PathAccess, effects: SideEffects, number: int, *, chat_type: str
     ) -> Iterator[Finding]:
         if not (_only_tells_its_version(command.words) and not command.redirects):
             for text in rule_texts(command, access):
-                yield from self._rule_findings(text, shown, chat_type)
+                yield from self._rule_findings(access.as_rules_see(text), shown, chat_type)
         for problem in access.problems(command, effects, number):
             yield ask("leaves-workspace", problem, shown)
         if any(len(word) > _PATH_MAX and "/" in word and not _SPACE.search(word) for word in command.words):
@@ -138,7 +134,11 @@ class ShellJudge:
             yield ask("unknown-program", "which program it runs is only known at run time", shown)
         elif not command.is_trusted and self._is_unknown_program(command, access, effects, number):
             yield ask("unfamiliar-program", f"{name} is not a known program", shown)
+        if path := scratch_code(command, access, effects, number):
+            yield ask("scratch-code", f"it runs or loads {display_word(path)} from a folder for temporary files", shown)
         program = command.program
+        if unknown := unknown_subcommand(command.words, self.rules.subcommands):
+            yield ask("unknown-subcommand", f"nobody has judged what `{program} {unknown}` does", shown)
         if program not in TEXT_ONLY and any(HIDDEN in word for word in command.words):
             yield ask("hidden-text", "it obscures its arguments", shown)
         for variable in sorted(command.variables_read):
@@ -151,7 +151,7 @@ class ShellJudge:
         if not word or is_known or _is_version_or_help(command.words):
             return False
         if "/" not in word:
-            return not _looks_harmless(command.words)
+            return not looks_harmless(command.words)
         return not (access.is_inside(word, command.cwd) or effects.created_before(join_path(command.cwd, word), number))
 
     def _rule_findings(self, text: str, shown: str, chat_type: str) -> Iterator[Finding]:
@@ -161,20 +161,20 @@ class ShellJudge:
             )
 
 
+def _filters_environment(following: Sequence[Command]) -> bool:
+    """Return whether the next command of a pipe looks for a name that suggests no secret."""
+    if not following or following[0].program not in _GREPS or not following[0].has_piped_stdin:
+        return False
+    wanted = [word for word in following[0].words[1:] if not _GREP_OPTION.fullmatch(word)]
+    return len(wanted) == 1 and bool(_LOOKED_FOR.fullmatch(wanted[0])) and not _MAY_BE_SECRET.search(wanted[0])
+
+
 def _is_version_or_help(words: tuple[str, ...]) -> bool:
     return len(words) == 2 and words[1] in ("--version", "-V", "--help", "-h", "-v", "version", "help")
 
 
 def _only_tells_its_version(words: tuple[str, ...]) -> bool:
     return len(words) == 2 and words[1] in ("--version", "--help", "-version") and "/" not in words[0]
-
-
-def _looks_harmless(words: tuple[str, ...]) -> bool:
-    """Return whether name or subcommand of an unknown program say that it checks, formats or shows something."""
-    plain = [word for word in words[1:3] if word[:1] != "-"]
-    if any("://" in word or " " in word or _RUNS_BY_NAME.search(word) for word in words[1:]):
-        return False
-    return bool(_HARMLESS_NAME.search(words[0]) or any(map(_HARMLESS_VERB.fullmatch, plain)))
 
 
 def _is_unclear(name: str) -> bool:
@@ -187,7 +187,7 @@ def _verdict(
     decision = max((finding.decision for finding in findings), default=Decision.ALLOW)
     strictest = [finding for finding in findings if finding.decision is decision]
     hosts = tuple(dict.fromkeys(host for command in commands for host in _hosts(command)))
-    # With another PATH, or after `source`, the name of a program says nothing about what runs.
+    # With another PATH, or after `source`, a program name does not determine what runs.
     is_doubtful = is_lookup_changed or any(finding.is_doubt or not finding.command for finding in findings)
     modules = (replace(command, launcher=()).display for command in commands if command.launcher)
     return Verdict(
@@ -247,7 +247,7 @@ def _kills_found_processes(commands: Sequence[Command], shown: Sequence[str]) ->
 def _deletion_problems(
     command: Command, access: PathAccess, effects: SideEffects, number: int
 ) -> Iterator[tuple[str, str]]:
-    """Yield rule and reason for each target of a deletion that cannot simply be created again."""
+    """Yield rule and reason for each target of a deletion that cannot simply be recreated."""
     program = command.program
     if program not in _DELETERS:
         return
@@ -285,15 +285,6 @@ def _target_problems(
     elif canonical == "./.git" or canonical.startswith("./.git/"):
         yield "delete-history", f"{name} is the git history of the workspace"
     elif is_recursive and not (
-        effects.created_before(join_path(command.cwd, target), number) or _is_build_artifact(canonical)
+        effects.created_before(join_path(command.cwd, target), number) or is_build_artifact(canonical)
     ):
         yield "delete-tree", f"it deletes {name} and everything in it"
-
-
-def _is_build_artifact(canonical: str) -> bool:
-    if not canonical.startswith("./"):
-        return False
-    parts = [part for part in canonical.removeprefix("./").split("/") if part not in ("", "**")]
-    if parts and parts[-1] == "*":
-        parts.pop()
-    return any(_BUILD_ARTIFACTS.fullmatch(part) for part in parts)

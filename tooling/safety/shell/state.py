@@ -1,4 +1,4 @@
-"""Shell state while a text is read: variables, functions, the current folder, files the text creates, the result."""
+"""Shell state while a text is read: variables, functions, current folder, created files, and the result."""
 
 import os.path
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ _LOOKUP_BUILTINS = frozenset({"source", ".", "hash", "enable"})
 
 @dataclass(slots=True)
 class SideEffects:
-    """What the text itself creates: files with their content if known, other paths, and aliases.
+    """Side effects of the text: files with their content if known, other paths, and aliases.
 
     `created_at` maps a path to the number of commands read when it was created.
     """
@@ -60,7 +60,7 @@ class ShellReading:
 
     @property
     def changes_lookup(self) -> bool:
-        """Whether the text changes which program a name means."""
+        """Whether the text changes which program a name refers to."""
         has_path = any(assignment.startswith(("PATH=", "BASH_CMDS")) for assignment in self.assigned)
         return has_path or any(command.program in _LOOKUP_BUILTINS for command in self.commands)
 
@@ -182,7 +182,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """What surrounds a statement: its scope, its input, and the receiver of its output."""
+    """The surroundings of a statement: its scope, its input, and the receiver of its output."""
 
     scope: Scope
     stdin: str | None = None

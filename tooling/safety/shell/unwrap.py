@@ -1,4 +1,4 @@
-"""Find the code a command runs besides itself: commands, shell text and program text in its words."""
+"""Find the code that a command runs besides itself: commands, shell text and program text in its words."""
 
 import fnmatch
 
@@ -35,10 +35,12 @@ _CMAKE = {"rm": ("rm",), "remove": ("rm",), "remove_directory": ("rm", "-r"), "e
 _SPECIAL = frozenset(
     {"eval", "trap", "alias", "history", "find", "gfind", "bfs", "fd", "fdfind", "xargs", "git", "cmake", "source", "."}
 )
+_DJANGO = frozenset({"django-admin", "manage.py"})
 _OPTION_PROGRAMS = frozenset(key.partition(" ")[0] for key in SHELL_TEXT_OPTIONS)
 RUNNERS = frozenset(
     {
         *_SPECIAL,
+        *_DJANGO,
         *WRAPPERS,
         *ARGV_OPTIONS,
         *_OPTION_PROGRAMS,
@@ -65,9 +67,9 @@ def unwrap(words: tuple[str, ...], stdin: str | None) -> NestedCode:
         _read_shell(words, stdin, nested)
     elif language:
         _read_interpreter(language, program, words, stdin, nested)
-    if language == "python" and "shell" in words[1:4]:
+    if (language == "python" or program in _DJANGO) and "shell" in words[1:4]:
         # `manage.py shell -c CODE`
-        nested.codes += [Code(language=language, text=text) for text in _option_values(words, ("-c", "--command"))]
+        nested.codes += [Code(language="python", text=text) for text in _option_values(words, ("-c", "--command"))]
     _read_wrapper(program, words, nested)
     if program in _OPTION_PROGRAMS:
         for key in dict.fromkeys((program, *(f"{program} {word}" for word in words[1:4]))):
@@ -91,7 +93,8 @@ def _read_special(program: str, words: tuple[str, ...], stdin: str | None, neste
             # `fc -s` runs it later.
             nested.texts.append(ShellText(text=" ".join(words[words.index("-s") + 1 :])))
         case "alias":
-            nested.texts += [ShellText(text=word.partition("=")[2]) for word in words[1:] if "=" in word]
+            # The words after the alias at its use are unknown here.
+            nested.texts += [ShellText(text=f"{word.partition('=')[2]} {UNKNOWN}") for word in words[1:] if "=" in word]
         case "find" | "gfind" | "bfs" | "fd" | "fdfind":
             nested.argvs += find_commands(words)
         case "xargs":
@@ -190,7 +193,9 @@ def _shell_texts(program: str, words: tuple[str, ...]) -> list[ShellText]:
 
 def _xargs_commands(words: tuple[str, ...], stdin: str | None) -> list[tuple[str, ...]]:
     at, possible = _command_start(words, XARGS)
-    given = tuple(stdin.split()) if stdin is not None else (UNKNOWN,)
+    # With another separator than blanks, a line is one argument.
+    by_line = any(word in ("-0", "--null", "-d", "--delimiter") or word[:2] == "-d" for word in words[1:at])
+    given = (UNKNOWN,) if stdin is None else tuple(stdin.splitlines() if by_line else stdin.split())
     marks = [words[i + 1] for i, word in enumerate(words[:at]) if word in ("-I", "--replace") and i + 1 < len(words)]
     marks += [word[2:] or "{}" for word in words[:at] if word.startswith(("-I", "-i")) and word not in ("-I",)]
     commands = []
@@ -198,21 +203,10 @@ def _xargs_commands(words: tuple[str, ...], stdin: str | None) -> list[tuple[str
         command = words[index:]
         if index != at and (not command or command[0].startswith("-")):
             continue
-        if marks and any(mark in word for mark in marks for word in command):
-            value = " ".join(given)
-            replaced = tuple(word if word not in marks else value for word in command)
-            commands.append(tuple(_replace_marks(word, marks, value) for word in replaced))
-        elif marks:
-            commands.append(command)
-        else:
-            commands.append((*(command or ("echo",)), *given))
+        for mark in marks:
+            command = tuple(word.replace(mark, " ".join(given)) for word in command)
+        commands.append(command if marks else (*(command or ("echo",)), *given))
     return commands
-
-
-def _replace_marks(word: str, marks: list[str], value: str) -> str:
-    for mark in marks:
-        word = word.replace(mark, value)
-    return word
 
 
 def _read_git(words: tuple[str, ...], nested: NestedCode) -> None:
@@ -314,7 +308,7 @@ def _read_interpreter(
         word = words[at]
         option, _, attached = word.partition("=")
         if word in options or (_is_option_cluster(word) and word[-1] in letters and _may_cluster(word, language)):
-            has_code = True
+            has_code = at + 1 < len(words)
             nested.codes += [Code(language=scanned, text=modules + text) for text in words[at + 1 : at + 2]]
             at += 2
             if language == "python":

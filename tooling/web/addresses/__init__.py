@@ -1,1 +1,1 @@
-"""Which hosts and addresses a request may go to."""
+"""Checks of the hosts and addresses that a request may go to."""

@@ -1,4 +1,4 @@
-"""Which IP addresses are public: a table of our own, because the standard library's changes between versions."""
+"""Table of public IP addresses; the standard library's changes between versions."""
 
 import ipaddress
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network

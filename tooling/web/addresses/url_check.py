@@ -1,4 +1,4 @@
-"""The check of where a request may go, used by search, fetch, callbacks and the egress proxy.
+"""Checks the destination of requests, for search, fetch, callbacks and the egress proxy.
 
 Call `parse_url` on every hop, then `resolve_public` once, and connect to one of the addresses it returns: resolving
 the name again could return another machine (DNS rebinding).

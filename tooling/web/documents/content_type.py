@@ -160,7 +160,7 @@ def _candidates(data: bytes, content_type: str) -> Iterator[str]:
     for pattern in (_XML_ENCODING, _META_CHARSET):
         if match := re.search(pattern, start, re.IGNORECASE):
             name = _codec_name(match[1].decode("ascii"))
-            # A declaration that is readable as ASCII cannot be in UTF-16, whatever it says.
+            # A declaration that is readable as ASCII cannot be in UTF-16, even if it says so.
             labels.append("utf-8" if name.startswith("utf") else name)
     if all(label in ("", *_UNRELIABLE_LABELS) for label in labels):
         # Text is hardly ever valid UTF-8 by accident, and many servers label everything Latin-1.

@@ -16,7 +16,7 @@ UNREADABLE = "the PDF cannot be read"
 
 
 class PdfUnreadable(Exception):
-    """The text of a PDF cannot be extracted; the message says why and what to do."""
+    """The text of a PDF cannot be extracted; the message has the reason and a hint."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,7 +38,7 @@ class RawDocument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedDocument:
-    """The text of a document and its metadata; `problem` says why there is no text.
+    """The text of a document and its metadata; `problem` is the reason if there is no text.
 
     `hidden_count` is how many elements were removed because a human reader would not see them.
     """
@@ -133,7 +133,7 @@ def _read_html(html: str, raw: RawDocument) -> ParsedDocument:
 
 
 def _refresh_note(html: str, url: str) -> str:
-    """Return a note about a meta refresh; such pages have hardly any text of their own."""
+    """Return a note about a meta refresh; such pages have hardly any text."""
     match = re.search(_REFRESH, html[:_HEAD_CHARS], re.IGNORECASE)
     if not match:
         return ""

@@ -18,7 +18,7 @@ from tooling.web.passages import Passage
 
 JOB_TIMEOUT_S = 15.0
 MAX_WORKERS = 4
-# The transport copies what the pipe has not accepted yet, again and again for larger chunks.
+# The transport copies the bytes that the pipe has not accepted yet, repeatedly for larger chunks.
 _CHUNK_BYTES = 65_536
 _START = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from tooling.web.documents.worker import main; main()"

@@ -40,7 +40,7 @@ _BOILERPLATE_PAIRS = frozenset(
 _QUALIFIERS = frozenset(("has", "with", "no", "without", "is", "open"))
 _NEVER_BOILERPLATE = frozenset(("html", "body", "main", "article", "h1", "pre", "code"))
 _BUTTONS = frozenset(("btn", "button", "cta"))
-# An element, or all elements with the same marker, with more of the page than this are content, whatever their name.
+# An element, or all elements with the same marker, with more of the page than this are content, despite their name.
 _MAX_ELEMENT_SHARE, _MAX_MARKER_SHARE = 0.5, 0.4
 _LINKED = 0.65
 _SHORT_FORM = 320

@@ -45,7 +45,7 @@ _NOT_AT_EDGES = (
 
 
 class TrafilaturaText:
-    """The words that trafilatura takes for the content of a page; its formatting is not used."""
+    """The words that trafilatura considers the content of a page; its formatting is not used."""
 
     def __init__(self, body: HtmlElement) -> None:
         self._words = _alphanumeric(_run_trafilatura(body))

@@ -82,7 +82,7 @@ class PageMetadata:
 def missing_facts(text: str, structured: tuple[Mapping[str, object], ...]) -> list[str]:
     """Return the facts in a page's structured data that its text lacks."""
     known = _alphanumeric(text)
-    # A page with enough text of its own repeats long facts, and writes durations in other words.
+    # A page with enough text repeats long facts, and writes durations in other words.
     longest = _MAX_CHARS if len(text) < _SHORT_PAGE else _SHORT_FACT
     lines: list[str] = []
     for data in structured:

@@ -106,7 +106,7 @@ _OFFSETS = ("left", "right", "top", "bottom", "inset", "text-indent", "margin", 
 
 @dataclass(slots=True)
 class StyleSheet:
-    """The simple selectors of a page's style sheets that hide what they match."""
+    """The simple selectors of a page's style sheets that hide the matching elements."""
 
     hidden_selectors: set[tuple[str, str, str]] = field(default_factory=set)
 

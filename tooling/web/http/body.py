@@ -126,7 +126,7 @@ def _decompressor_for(encoding: str) -> _Decompressor | None:
     if not layers:
         return None
     if len(layers) > 1 or layers[0] not in ("gzip", "x-gzip", "deflate"):
-        # Quote only what can be a coding name: the header could carry a message to the model.
+        # Quote only valid coding names: the header could carry a message to the model.
         names = [layer for layer in layers[:3] if re.fullmatch("[a-z0-9-]{1,10}", layer)]
         encodings = ", ".join(names) or "an unknown coding"
         raise WebFault("encoding", f"the response is compressed as {encodings}, which was not requested")

@@ -183,7 +183,7 @@ class WebClient:
             {**hop.headers, **(entry.metadata.conditional_headers if entry else {})}
         )
         if hop.method != "GET":
-            # The same for every try, so that a server can tell a repetition from a second request.
+            # The same for every attempt, so that a server can detect repetitions.
             headers = {"Idempotency-Key": request.idempotency_key, **headers}
         async with AsyncExitStack() as stack:
             with deadline.paused():
@@ -199,5 +199,5 @@ class WebClient:
 
 
 def _is_local_endpoint(request: WebRequest) -> bool:
-    """Return whether the user configured a local endpoint: writing down its address is the permission."""
+    """Return whether the user configured a local endpoint: configuring its address permits access."""
     return request.is_trusted and is_local_url(request.url)

@@ -34,7 +34,7 @@ _MESSAGE_FIELDS = ("detail", "message", "msg", "error", "readableMessage")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchFaultRow:
-    """How to handle one kind of fault; `sentence` describes the provider as "it"."""
+    """Policy for one kind of fault; `sentence` describes the provider as "it"."""
 
     is_retryable: bool = False
     sentence: str

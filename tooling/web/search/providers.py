@@ -1,4 +1,4 @@
-"""The search providers: wire format of each, the table of all of them, and which are configured."""
+"""The search providers: the wire format of each, the table of all, and the configured ones."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping
@@ -115,7 +115,7 @@ def _jina_reply(response: WebResponse) -> ProviderReply:
 
 _ZAI_USD_PER_SEARCH = 0.01
 _ZAI_MAX_RESULTS = 50
-# The status for an empty balance is the same as for the rate limit; only this code tells them apart.
+# An empty balance has the same status as the rate limit; only this code distinguishes them.
 _ZAI_NO_BALANCE = b'"1113"'
 
 

@@ -117,7 +117,7 @@ class WebSearch:
         return results
 
     async def _call(self, search: SearchFunction, query: SearchQuery) -> ProviderReply:
-        """Ask the search function of a plugin; whatever it raises, the next one is asked."""
+        """Call the search function of a plugin; after any exception the next one is called."""
         try:
             async with asyncio.timeout(self._settings.search_timeout_s or _FUNCTION_TIMEOUT_S):
                 found = await search(query.text, query.count)

@@ -3,12 +3,14 @@
 (() => {
   const POLL_MS = 3000, MIN_MS = 800;
   const policy = window.trustedTypes ? trustedTypes.createPolicy("page", { createHTML: (text) => text }) : { createHTML: (text) => text };
-  const main = document.getElementById("main");
+  const main = document.getElementById("main"), announcer = document.getElementById("announcer");
   const shown = new Map(); // part id → its HTML as the server sent it
   let stream = null, streamed = "", timer = 0, lastRefresh = 0, isRefreshing = false;
 
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
-  const format = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+  // English says nothing about how somebody writes dates.
+  const language = document.documentElement.lang;
+  const format = new Intl.DateTimeFormat(language === "en" ? undefined : language, { dateStyle: "medium", timeStyle: "short" });
 
   function localize(root) {
     for (const time of root.querySelectorAll("time[datetime]")) {
@@ -44,9 +46,9 @@
     const count = (root) => root.querySelectorAll(".ask").length;
     const status = (root) => root.querySelector(".title-row .pill")?.textContent.trim() || "";
     const texts = [];
-    if (count(after) > count(before)) texts.push("Waiting for you");
+    if (count(after) > count(before)) texts.push(announcer.dataset.waiting);
     if (status(after) !== status(before)) texts.push(status(after));
-    if (texts.length) document.getElementById("announcer").textContent = texts.join(". ");
+    if (texts.length) announcer.textContent = texts.join(". ");
   }
 
   async function refresh() {

@@ -19,7 +19,7 @@ _NAMESPACES = (
     "--unshare-uts",
     "--unshare-cgroup-try",
 )
-# The starter, in the sandbox and here.
+# Path of the starter, in the sandbox and on the host.
 STARTER = Path("/.windlass/starter.py")
 STARTER_SOURCE = Path(__file__).with_name("starter_main.py")
 
@@ -66,7 +66,7 @@ def _system_mounts(policy: SandboxPolicy, fds: BwrapFds) -> Iterator[str]:
     for file, fd in zip(policy.generated_files, fds.generated_files, strict=True):
         yield from ("--perms", "0444", "--file", str(fd), str(file.path))
     yield from ("--proc", "/proc", "--dev", "/dev")
-    # Of the whole machine, and readable for its owner.
+    # They describe the whole machine and are readable for their owner.
     for path in policy.machine_files:
         yield from ("--ro-bind", "/dev/null", str(path))
     yield from _tmpfs(SHARED_MEMORY, min(SHARED_MEMORY_BYTES, policy.limits.scratch_bytes))

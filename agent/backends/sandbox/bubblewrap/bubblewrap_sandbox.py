@@ -83,7 +83,7 @@ class BubblewrapSandbox(WorldSandbox):
         return WorkerLimits(policy.limits, self._cgroup_parent)
 
     def describe(self) -> SandboxDescription:
-        """Return what the sandbox protects and what it does not."""
+        """Return the protections of the sandbox and their limits."""
         missing = () if self._cgroup_parent else (NO_CGROUPS,)
         return SandboxDescription(name="bubblewrap", covered=_COVERED, not_covered=(*_NOT_COVERED, *missing))
 

@@ -132,7 +132,7 @@ class SandboxedProcess:
                 await self._limiter.release()
         if self._error is not None:
             raise self._error
-        # If bubblewrap was killed from outside, for example by the OOM killer, it did not fail to start.
+        # A bubblewrap that was killed externally, for example by the OOM killer, did not fail to start.
         if not in_doubt and code < _SIGNAL_EXIT_BASE and _EXIT_CODE_KEY not in self._status_output:
             reason = self._errors.output.decode(errors="replace").strip() or "bubblewrap gave no reason"
             raise OSError(f"{COULD_NOT_START}{reason}")

@@ -1,4 +1,4 @@
-"""The first process of a sandbox: forks workers that run one command after another, out of the commands' reach.
+"""The first process of a sandbox: forks workers that run one command after another, protected from the commands.
 
 A bare interpreter runs this file inside the sandbox, so it imports only small modules of the standard library. As
 process 1 of its namespace it cannot be killed from inside, and neither it nor its workers can be read or traced by
@@ -20,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
-# What a worker and the program outside tell each other; the file descriptors of a command come with RUN.
+# Messages between a worker and the host program; the file descriptors of a command come with RUN.
 READY, GO, RUN, TAKEN = b"ready", b"go", b"run", b"taken"
 EXITED, EMPTY, FAILED = b"exited", b"empty", b"failed"
 MESSAGE_BYTES = 4096
@@ -29,7 +29,7 @@ NAME = b"windlass"
 _SET_DUMPABLE, _SET_NAME, _SET_CHILD_SUBREAPER = 4, 15, 36
 _CANNOT_RUN = 126
 _FD_BYTES = 4
-# Where /proc/self/stat has the address of the arguments, counted after the name of the program.
+# Index of the address of the arguments in /proc/self/stat, counted after the program name.
 _ARGUMENTS_START, _ARGUMENTS_END = 45, 46
 
 
@@ -39,7 +39,7 @@ def main() -> "NoReturn":
     for number in (signal.SIGINT, signal.SIGTERM):
         # A handler would make the signal reach this process from inside its namespace.
         signal.signal(number, signal.SIG_DFL)
-    # The kernel reaps orphans then.
+    # Lets the kernel reap orphans.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     # Forked processes would copy the memory that the collector writes to.
     gc.disable()
@@ -49,7 +49,7 @@ def main() -> "NoReturn":
         if not fds:
             os._exit(0)
         with contextlib.suppress(OSError):
-            # Out of processes: the closed channel tells it.
+            # Out of processes: the host sees the closed channel.
             if not os.fork():
                 control.close()
                 serve(socket.socket(fileno=fds[0]))
@@ -65,7 +65,7 @@ def serve(channel: socket.socket) -> "NoReturn":
         # The limits are set before anything is started.
         is_open = channel.recv(MESSAGE_BYTES) == GO
         while is_open:
-            # Forked ahead, so that a command only needs to be executed.
+            # Forked in advance, so that a command only needs to be executed.
             child = os.fork()
             if not child:
                 run_command(channel)
@@ -92,30 +92,32 @@ def wait_for(child: int) -> tuple[int, bool]:
 
 
 def wait_for_all() -> None:
-    """Wait for the end of everything that a command has left behind."""
+    """Wait until all leftover processes of a command have ended."""
     with contextlib.suppress(ChildProcessError):
         while True:
             os.wait()
 
 
 def run_command(channel: socket.socket) -> "NoReturn":
-    """Wait for a command, then become it; the channel is closed by that."""
+    """Wait for a command, then exec it, which closes the channel."""
     try:
+        # Ahead of the command, all that does not depend on it: a new session is scheduled anew, which takes long on a
+        # busy machine.
+        os.setsid()
+        for number in (signal.SIGPIPE, signal.SIGXFSZ):
+            # Python ignores these signals, which the command would inherit.
+            signal.signal(number, signal.SIG_DFL)
         fds = receive_fds(channel)
         if not fds:
             os._exit(0)
         # From here on, killing this process ends the command; before, the next one would run it.
         channel.send(TAKEN)
         argv, env, cwd, has_input = marshal.loads(os.pread(fds[0], os.fstat(fds[0]).st_size, 0))
-        os.setsid()
         os.chdir(cwd)
-        source = fds.pop(1) if has_input else os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-        os.dup2(source, 0)
+        if has_input:
+            os.dup2(fds.pop(1), 0)
         os.dup2(fds[1], 1)
         os.dup2(fds[-1], 2)
-        for number in (signal.SIGPIPE, signal.SIGXFSZ):
-            # Python ignores these signals, which the command would inherit.
-            signal.signal(number, signal.SIG_DFL)
         execute(argv, env)
     except OSError as error:
         with contextlib.suppress(OSError):
@@ -125,7 +127,7 @@ def run_command(channel: socket.socket) -> "NoReturn":
 
 
 def execute(argv: list[str], env: dict[str, str]) -> "NoReturn":
-    """Become a program, searched for in the PATH of the command."""
+    """Exec a program found in the PATH of the command."""
     # Not `os.execvpe`, which would import modules for every command.
     folders = [""] if "/" in argv[0] else [f"{folder}/" for folder in env.get("PATH", os.defpath).split(":")]
     for folder in folders[:-1]:
@@ -142,13 +144,15 @@ def receive_fds(source: socket.socket) -> list[int]:
 
 
 def _take_control() -> socket.socket:
-    """Make this process unreadable, and return the control socket, which was its input."""
+    """Make this process unreadable, and return the control socket, which is its stdin."""
     _prctl(_SET_DUMPABLE, 0)
     _rename()
     control = socket.socket(fileno=os.dup(0))
-    null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-    for stream in (0, 1, 2):
+    # A command inherits the input unless it has one of its own.
+    for stream, mode in ((0, os.O_RDONLY), (1, os.O_WRONLY), (2, os.O_WRONLY)):
+        null = os.open(os.devnull, mode | os.O_CLOEXEC)
         os.dup2(null, stream)
+        os.close(null)
     return control
 
 

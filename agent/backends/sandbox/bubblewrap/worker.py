@@ -1,4 +1,4 @@
-"""A worker in the sandbox, as seen from outside: one command at a time, and everything that command started."""
+"""A worker in the sandbox, as seen from the host: one command at a time, with all its processes."""
 
 import asyncio
 import errno
@@ -16,7 +16,7 @@ _CREDENTIALS = struct.Struct("3i")
 _SIGNAL_EXIT_BASE = 128
 # The exit code of a command whose worker was killed.
 KILLED = _SIGNAL_EXIT_BASE + signal.SIGKILL
-# Then the whole sandbox is ended, which the kernel does at once.
+# After this time the whole sandbox is killed, which the kernel does at once.
 _KILL_S = 2.0
 _POLL_S = 0.02
 
@@ -52,12 +52,12 @@ class Worker:
         return self.ready.done() and self.empty.done() and not self.is_lost
 
     def reserve(self) -> None:
-        """Reset what is known about the command before."""
+        """Reset the state of the previous command."""
         self.taken, self.exited, self.empty = (self._loop.create_future() for _ in range(3))
         self.exit_code, self.error = KILLED, None
 
     def run(self, request: int, streams: Sequence[int]) -> None:
-        """Start the command that a file describes; it reads from and writes to these pipes."""
+        """Start the command described in a file; it reads from and writes to these pipes."""
         try:
             socket.send_fds(self._channel, [RUN], [request, *streams])
         except OSError:
@@ -76,8 +76,8 @@ class Worker:
         return [] if self._pid is None or self.empty.done() else descendants(self._pid)
 
     async def kill(self) -> bool:
-        """Kill all processes of the command; return whether the worker says that none is left."""
-        # By the clock, not by the number of tries: on a busy machine each takes far longer.
+        """Kill all processes of the command; return whether the worker confirms that none is left."""
+        # Limited by time, not by the number of attempts: on a busy machine each takes far longer.
         deadline = self._loop.time() + _KILL_S
         await asyncio.wait({self.taken}, timeout=_KILL_S)
         if not self.taken.done():
@@ -124,8 +124,8 @@ class Worker:
         elif kind == TAKEN:
             _finish(self.taken)
         elif kind == EXITED and (self.exited.done() or not self.taken.done()):
-            # A process forked ahead was killed before it received a command, for example with the leftovers of the
-            # last one; the next process takes its place.
+            # A process forked in advance was killed before it received a command, for example with the leftovers of the
+            # last one; the next process replaces it.
             pass
         elif kind == EXITED:
             code, is_empty = map(int, numbers)

@@ -19,7 +19,7 @@ from agent.backends.sandbox.types import SandboxPolicy
 # Printed by the relay to the proxy when it listens; the command then sleeps, because the relay ends with it.
 _RELAY_COMMAND = ("/bin/sh", "-c", "echo ready; exec sleep infinity")
 _RELAY_OUTPUT_BYTES = 4096
-# How long the last output of killed processes may take.
+# Time for the last output of killed processes.
 _DRAIN_S = 0.2
 
 
@@ -32,7 +32,7 @@ class WorldProcess(Protocol):
         ...
 
     async def finish(self, *, in_doubt: bool) -> int:
-        """Wait for its end, with `in_doubt` kill it, and return its exit code. Raises OSError if it never started."""
+        """Wait until it exits, or kill it with `in_doubt`; return its exit code. Raises OSError if it never started."""
         ...
 
     def close_now(self) -> None:
@@ -149,7 +149,7 @@ class World:
         worker = Worker(channel, self._make_limits())
         self._workers.add(worker)
         with inner, contextlib.suppress(OSError):
-            # If the sandbox has ended, the closed channel tells it.
+            # If the sandbox has ended, the closed channel shows it.
             socket.send_fds(self._control, [b"worker"], [inner.fileno()])
         return worker
 
@@ -168,7 +168,7 @@ class World:
         return done
 
     async def _clean_up(self, command: WorldCommand) -> None:
-        """Kill what is left of a command, and end its worker: signals sent to it may arrive later."""
+        """Kill the leftovers of a command, and end its worker: signals sent to it may arrive later."""
         worker = command.worker
         try:
             if worker.is_lost:
@@ -184,7 +184,7 @@ class World:
             command.pipes.close()
 
     async def _fail(self, worker: Worker) -> None:
-        """End the sandbox: it never started, or a command killed its worker, or cannot be killed."""
+        """End the sandbox: it never started, a command killed its worker, or a command cannot be killed."""
         try:
             await self._end(in_doubt=worker.has_started)
             if not worker.has_started:
@@ -223,7 +223,7 @@ class World:
 
 
 class _FirstOutput(OutputCollector):
-    """A collector that tells when there is output."""
+    """A collector that signals its first output."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(cap_bytes=_RELAY_OUTPUT_BYTES)
@@ -235,6 +235,6 @@ class _FirstOutput(OutputCollector):
         self.set()
 
     def set(self) -> None:
-        """Wait no longer."""
+        """Stop waiting."""
         if not self.received.done():
             self.received.set_result(None)

@@ -15,9 +15,9 @@ from tooling.contract.command import BackgroundProcess
 
 
 class WorldCommand:
-    """A command that starts when its worker, and what it must wait for, are ready.
+    """A command that starts when its worker and its prerequisites are ready.
 
-    `on_end` gets the worker back, and the pipes if processes that still run in the background hold them.
+    `on_end` receives the worker, and the pipes if background processes still hold them.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class WorldCommand:
         self._wait_for = wait_for
         pipes = [os.pipe2(os.O_CLOEXEC) for _ in sinks]
         self._outputs = [write for _, write in pipes]
-        # A copy: the command may start only when the caller has closed its own.
+        # A copy: the command may start only after the caller has closed its own.
         self._inputs = [] if stdin is None else [os.dup(stdin)]
         self.pipes = OutputPipes([read for read, _ in pipes], sinks)
         for future in (worker.ready, wait_for):
@@ -60,7 +60,7 @@ class WorldCommand:
         return self._request is None
 
     async def stop(self, grace_s: float) -> None:
-        """Send SIGTERM to all processes of the command, and give them a moment to clean up."""
+        """Send SIGTERM to all processes of the command, and give them time to clean up."""
         if self.has_started:
             await asyncio.wait({self.worker.taken}, timeout=grace_s)
         if self.worker.taken.done():
@@ -82,7 +82,8 @@ class WorldCommand:
 
     async def _wait_for_output(self) -> None:
         worker = self.worker
-        await asyncio.wait({self.pipes.drained}, timeout=LINGER_S)
+        if not self.pipes.drained.done():
+            await asyncio.wait({self.pipes.drained}, timeout=LINGER_S)
         if worker.empty.done():
             return
         left = find_background(worker.processes())

@@ -1,4 +1,4 @@
-"""A sandbox whose commands all run in one world: started again only if its policy changes or it has ended."""
+"""A sandbox whose commands all run in one world, restarted only if its policy changes or it has ended."""
 
 import contextlib
 import errno
@@ -24,6 +24,8 @@ class WorldSandbox:
 
     def __init__(self, policy: SandboxPolicy) -> None:
         self.policy = policy
+        self._policy_of_mounts = policy
+        self._mounts = _mounts_of(policy)
         self._world: World | None = None
         self._retired_worlds: list[World] = []
 
@@ -36,7 +38,7 @@ class WorldSandbox:
         raise NotImplementedError
 
     def describe(self) -> SandboxDescription:
-        """Return what the sandbox protects and what it does not."""
+        """Return the protections of the sandbox and their limits."""
         raise NotImplementedError
 
     def check(self, request: CommandRequest, policy: SandboxPolicy, path: str) -> None:
@@ -76,8 +78,10 @@ class WorldSandbox:
                 await world.stop()
 
     def _get_world(self, policy: SandboxPolicy) -> World:
-        """Return the sandbox with these mounts. One with other mounts ends with its commands."""
-        mounts = _mounts_of(policy)
+        """Return the sandbox with these mounts. One with other mounts ends after its commands."""
+        if policy is not self._policy_of_mounts:
+            self._policy_of_mounts, self._mounts = policy, _mounts_of(policy)
+        mounts = self._mounts
         if self._world is None or not self._world.is_usable(mounts):
             if self._world is not None:
                 self._retire(self._world)
@@ -119,14 +123,22 @@ def refresh_policy(policy: SandboxPolicy) -> SandboxPolicy:
 
     Commands can do neither, because in the sandbox these paths are mount points.
     """
+    watched = (*policy.pinned, *policy.protected, *policy.frozen, *policy.thawed)
+    gone = {path for path in (*watched, *policy.hidden_folders, *policy.hidden_files) if not _still_exists(path)}
+    if not gone:
+        return policy
+
+    def left(paths: tuple[Path, ...]) -> tuple[Path, ...]:
+        return tuple(path for path in paths if path not in gone)
+
     return replace(
         policy,
-        pinned=tuple(filter(_still_exists, policy.pinned)),
-        protected=tuple(filter(_still_exists, policy.protected)),
-        frozen=tuple(filter(_still_exists, policy.frozen)),
-        thawed=tuple(filter(_still_exists, policy.thawed)),
-        hidden_folders=tuple(filter(_still_exists, policy.hidden_folders)),
-        hidden_files=tuple(filter(_still_exists, policy.hidden_files)),
+        pinned=left(policy.pinned),
+        protected=left(policy.protected),
+        frozen=left(policy.frozen),
+        thawed=left(policy.thawed),
+        hidden_folders=left(policy.hidden_folders),
+        hidden_files=left(policy.hidden_files),
     )
 
 
@@ -141,7 +153,7 @@ def _still_exists(path: Path) -> bool:
 
 
 def _mounts_of(policy: SandboxPolicy) -> SandboxPolicy:
-    """Return what cannot change while the sandbox runs."""
+    """Return the part of a policy that cannot change while the sandbox runs."""
     is_in_folder = policy.proxy_socket is not None and policy.proxy_socket.parent == policy.proxy_dir
     socket = None if is_in_folder else policy.proxy_socket
     return replace(policy, proxy_socket=socket, proxy_env={}, relay=(), environment={})

@@ -1,1 +1,1 @@
-"""Git repositories in the workspace: what git reads as configuration or runs is kept from commands."""
+"""Protection of git repositories: commands must not change files that git executes or reads as configuration."""

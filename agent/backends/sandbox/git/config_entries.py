@@ -1,6 +1,5 @@
-"""Configuration of a repository: read as git reads it, and reduced to what makes git run nothing."""
+"""Configuration of a repository: parsed by git, and reduced to settings that run no programs."""
 
-import contextlib
 import os
 import re
 import subprocess
@@ -15,7 +14,7 @@ from tooling.contract.lazy_pattern import lazy_pattern
 Entry: TypeAlias = tuple[str, str | None]
 MAX_CONFIG_BYTES = 1_000_000
 _READ_TIMEOUT_S = 5
-# Without these words a file names no other one.
+# A file without these words includes no other one.
 _NAMES_PATHS = (b"include", b"hookspath")
 
 # A command may set these in a repository that it has created, as `git init`, `clone` and `remote add` do. Everything
@@ -41,15 +40,15 @@ _LFS_VALUE = lazy_pattern(r"true|git-lfs (clean|smudge|filter-process)( --)?( %f
 
 
 def parse_entries(text: bytes) -> list[Entry] | None:
-    """Return the settings in a configuration without those it includes, or None if git cannot read it.
+    """Return the settings in a configuration without those it includes, or None if git cannot parse it.
 
-    Git itself reads it, so that nothing is understood differently.
+    Git itself parses it, so that there is no difference in interpretation.
     """
     git = find_program("git")
     if git is None or len(text) >= MAX_CONFIG_BYTES:
         return None
     try:
-        # From standard input, in a folder that is no repository and with nobody's settings.
+        # From standard input, outside of any repository and without user settings.
         found = subprocess.run(
             (git, "config", "--file", "-", "--list", "--null", "--no-includes"),
             input=text,
@@ -72,47 +71,65 @@ def parse_entries(text: bytes) -> list[Entry] | None:
     return [(key, value if separator else None) for key, separator, value in lines]
 
 
-def included_paths(config: Path, home: Path) -> Iterator[Path]:
-    """Yield the files that a configuration includes, and its folder of hooks."""
+def included_paths(config: Path, home: Path, work_tree: Path | None) -> Iterator[Path]:
+    """Yield the files that a configuration includes, its folder of hooks, and the targets of links among them.
+
+    Hooks can be relative to the work tree; the user's configuration does not belong to one.
+    """
     pending, seen = [config], {config}
     while pending:
         path = pending.pop()
-        text = read_small(path, MAX_CONFIG_BYTES)
+        text = read_small(Path(os.path.realpath(path)), MAX_CONFIG_BYTES)
         if not any(word in text.lower() for word in _NAMES_PATHS):
             continue
         for key, value in parse_entries(text) or ():
             is_include = key.startswith(("include.", "includeif.")) and key.endswith(".path")
             if not value or not (is_include or key == "core.hookspath"):
                 continue
-            # An included path is relative to the file, hooks are relative to the work tree.
-            base = path.parent if is_include else config.parent.parent
-            named = home / value.removeprefix("~/") if value.startswith("~/") else base / value
-            target = Path(os.path.normpath(named))
-            with contextlib.suppress(OSError, RuntimeError):
-                # The folder may be known under another name.
-                target = target.parent.resolve() / target.name
-            if target not in seen:
-                seen.add(target)
-                pending += [target] if is_include else []
-                yield target
+            base = path.parent if is_include else work_tree
+            if base is None and not value.startswith(("/", "~")):
+                continue
+            target = Path(os.path.normpath((base or home) / _expand(value, home)))
+            # The folder may be known under another name.
+            for found in (Path(os.path.realpath(target.parent), target.name), Path(os.path.realpath(target))):
+                if found not in seen:
+                    seen.add(found)
+                    pending += [found] if is_include else []
+                    yield found
+
+
+def _expand(value: str, home: Path) -> Path:
+    """Return a path with the home folder it starts with: `~/…`, or `~NAME/…` of any user."""
+    if value.startswith("~/"):
+        return home / value.removeprefix("~/")
+    try:
+        return Path(value).expanduser()
+    except RuntimeError:
+        # There is no such user, and git refuses the path.
+        return Path(value)
+
+
+def paths_of_user(home: Path) -> Iterator[Path]:
+    """Yield the user's configuration, following links, and the paths it names for all repositories."""
+    for path in _user_configs(home):
+        real = Path(os.path.realpath(path))
+        yield real
+        yield from included_paths(real, home, None)
+
+
+def _user_configs(home: Path) -> tuple[Path, ...]:
+    return (home / ".config/git/config", home / ".gitconfig")
 
 
 def hooks_folder_of_user(home: Path) -> str:
-    """Return the folder in each repository from which the user's own configuration takes hooks; empty without one."""
+    """Return the folder in each repository from which the user's configuration takes hooks; empty without one."""
     found = ""
-    for path in (home / ".config/git/config", home / ".gitconfig"):
-        text = _read_own(path)
+    for path in paths_of_user(home):
+        text = read_small(path, MAX_CONFIG_BYTES)
         if _NAMES_PATHS[1] in text.lower():
-            found = next((value or "" for key, value in parse_entries(text) or () if key == "core.hookspath"), found)
+            # The last one takes effect.
+            found = [found, *(value or "" for key, value in parse_entries(text) or () if key == "core.hookspath")][-1]
     return "" if found.startswith(("/", "~")) or ".." in found else os.path.normpath(found) if found else ""
-
-
-def _read_own(path: Path) -> bytes:
-    """Return a file of the user, who may have linked it."""
-    try:
-        return path.read_bytes() if path.is_file() else b""
-    except OSError:
-        return b""
 
 
 def without_programs(entries: Iterable[Entry], trusted: Collection[Entry]) -> tuple[list[Entry], list[str]]:

@@ -1,8 +1,6 @@
-"""Takes back what commands plant in git repositories, in existing ones and in those they create."""
+"""Reverts changes by commands that would make git run programs, in existing and new repositories."""
 
-import contextlib
 import os
-import secrets
 import stat
 import time
 from collections.abc import Collection, Iterable, Iterator
@@ -12,44 +10,63 @@ from agent.backends.sandbox.git.config_entries import (
     MAX_CONFIG_BYTES,
     hooks_folder_of_user,
     included_paths,
-    parse_entries,
-    render_entries,
-    without_programs,
+    paths_of_user,
 )
-from agent.backends.sandbox.git.protection import REBASE_STEPS, STORE_CODE, WORKTREE_CODE
+from agent.backends.sandbox.git.planted_files import (
+    BLOCKED,
+    clean_config,
+    clean_rebase,
+    disable,
+    names_own_repository,
+    names_program,
+    open_parent,
+    replace,
+)
+from agent.backends.sandbox.git.protection import (
+    IN_PROGRESS,
+    PICK_OPTIONS,
+    REBASE_STEPS,
+    REBASE_STRATEGY,
+    STORE_CODE,
+    WORKTREE_CODE,
+    linked_code,
+)
 from agent.backends.sandbox.git.repositories import (
     deep_candidates,
     find_repositories,
     has_type,
+    is_folder,
     linked_worktrees,
+    open_up,
     read_small,
     submodule_paths,
 )
-from tooling.contract.lazy_pattern import lazy_pattern
-from tooling.files.openat2 import open_beneath
+from agent.backends.sandbox.types import split_words
 
 _HOOKS = "hooks"
 _CONFIG_NAMES = ("config", "config.worktree")
 _MAX_HOOKS = 200
-# What is not kept cannot be restored, only disabled.
+# Larger contents are not stored, so they can only be disabled.
 _MAX_KEPT_BYTES = 50_000_000
 # The clock of a file system may lag behind.
 _CLOCK_NS = 2_000_000_000
-_REBASE_STEPS_NAME = Path(REBASE_STEPS).name
-_RUNS_COMMAND = lazy_pattern(rb"\s*(exec|x)\b")
-_BLOCKED = ".blocked"
-# Git runs no hook with such a name.
-_INACTIVE = (".sample", _BLOCKED)
-# What git writes into the folder of a linked worktree.
-_OWN_REPOSITORY = b"../.."
-_FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+# Git runs no hook with this suffix.
+_INACTIVE = (".sample", BLOCKED)
+# Names of git's hooks, for a folder that is unreadable or has too many files.
+_HOOK_NAMES = split_words(
+    """
+    applypatch-msg pre-applypatch post-applypatch pre-commit pre-merge-commit prepare-commit-msg commit-msg post-commit
+    pre-rebase post-checkout post-merge pre-push pre-receive update proc-receive post-receive post-update
+    reference-transaction push-to-checkout pre-auto-gc post-rewrite sendemail-validate fsmonitor-watchman
+    post-index-change p4-changelist p4-prepare-changelist p4-post-changelist p4-pre-submit
+    """
+)
 
 
 class GitGuard:
-    """Takes back what is not as it was before the first command; its methods block, so call them in a thread.
+    """Reverts differences from the state before the first command; its methods block, so call them in a thread.
 
-    Paths in `mounted` are left alone: commands cannot change them, only the user can.
+    Paths in `mounted` are skipped: only the user can change them.
     """
 
     def __init__(
@@ -66,92 +83,143 @@ class GitGuard:
         self._hooks = ""
         self._included: tuple[Path, ...] = ()
         self._configs: set[Path] = set()
+        self._hook_folders: set[Path] = set()
         self._before: dict[Path, bytes] = {}
         self._seen: dict[Path, tuple[int, ...]] = {}
         self._learned_ns = 0
         self._is_all_known = True
         self.is_complete = True
+        self.left: list[str] = []
 
     def learn(self) -> None:
-        """Remember what all repositories contain; call this before the first command."""
+        """Record the state of all repositories; call this before the first command."""
         self._learned_ns = time.time_ns() - _CLOCK_NS
         self._hooks = hooks_folder_of_user(self._home)
-        named = [path for store in self._stores for path in included_paths(store / "config", self._home)]
-        # Files and folders of hooks that the user's own configuration names, wherever they are in the workspace.
+        stores = tuple(dict.fromkeys((*self._stores, *self._all_stores(None))))
+        named = [path for store in self._stores for path in included_paths(store / "config", self._home, store.parent)]
+        named += paths_of_user(self._home)
+        configs = {path for path in named if not is_folder(path)}
+        for links in map(linked_code, stores):
+            named += links.values()
+            configs.update(path for name, path in links.items() if name in _CONFIG_NAMES)
+        # Files and hook folders named in the user's configuration, anywhere in the workspace.
         self._included = tuple(path for path in named if any(path.is_relative_to(root) for root in self._roots))
-        self._configs = {path for path in self._included if not path.is_dir()}
+        self._configs = configs.intersection(self._included)
         left = _MAX_KEPT_BYTES
-        for path in self._code_files((*self._stores, *self._all_stores())):
+        for path in self._code_files(stores):
             self._seen[path] = _signature(path)
             content = read_small(path, MAX_CONFIG_BYTES)
-            if len(content) <= left:
+            if len(content) <= left and len(content) < MAX_CONFIG_BYTES:
                 left -= len(content)
                 self._before[path] = content
         self._is_all_known = self.is_complete
 
     def check(self, *, is_deep: bool = False) -> list[str]:
-        """Remove what would make git run programs, and return what was removed; a deep check looks into all folders."""
+        """Remove files that would make git run programs, and return their paths; a deep check searches all folders.
+
+        `left` lists the paths that could not be removed.
+        """
         found: list[str] = []
-        stores = self._all_stores() if is_deep else (store for root in self._roots for store in _stores_below(root))
+        self.left = []
+        stores = (
+            self._all_stores(self._learned_ns)
+            if is_deep
+            else (store for root in self._roots for store in _stores_below(root))
+        )
         for path in self._code_files(stores):
             root = next((root for root in self._roots if path.is_relative_to(root)), None)
-            if root is not None and self._is_changed(path):
-                with contextlib.suppress(OSError):
-                    found += [f"{path.relative_to(root)}: {what}" for what in self._clean(root, path)]
-                self._seen[path] = _signature(path)
+            checked = _signature(path)
+            if root is not None and self._is_changed(path, checked):
+                try:
+                    cleaned = [f"{path.relative_to(root)}: {what}" for what in self._clean_opened(root, path)]
+                except OSError as error:
+                    cleaned = []
+                    self.left.append(f"{path.relative_to(root)}: {error.strerror}")
+                found += cleaned
+                # Not as it is now: a process may have replaced it meanwhile.
+                self._seen[path] = () if cleaned else checked
         return found
 
-    def _all_stores(self) -> Iterator[Path]:
+    def _clean_opened(self, root: Path, path: Path) -> list[str]:
+        try:
+            return list(self._clean(root, path))
+        except PermissionError:
+            if not open_up(root, path.parent):
+                raise
+        except OSError:
+            link = self._new_link_above(root, path)
+            if link is None:
+                raise
+            with open_parent(root, link) as folder:
+                return [f"is in a linked folder, renamed to {disable(folder, link.name)}"]
+        return list(self._clean(root, path))
+
+    def _new_link_above(self, root: Path, path: Path) -> Path | None:
+        """Return the first folder on the way to a path that is a link made since the first command."""
+        above = (root / part for part in reversed(path.relative_to(root).parents))
+        link = next((folder for folder in above if has_type(folder, stat.S_ISLNK)), None)
+        return link if link is not None and link.lstat().st_ctime_ns >= self._learned_ns else None
+
+    def _all_stores(self, closed_since_ns: int | None) -> Iterator[Path]:
         self.is_complete = True
         for root in self._roots:
-            candidates, is_complete = deep_candidates(root)
+            candidates, is_complete = deep_candidates(root, closed_since_ns)
             self.is_complete = self.is_complete and is_complete
             yield from _stores_below(root, candidates)
 
-    def _is_changed(self, path: Path) -> bool:
-        seen, now = self._seen.get(path), _signature(path)
+    def _is_changed(self, path: Path, now: tuple[int, ...]) -> bool:
+        seen = self._seen.get(path)
         if seen is None and not self._is_all_known:
-            # It may have been there all the time; no command can set back the time of its last change.
+            # It may have existed before; no command can set back the time of its last change.
             return bool(now) and now[-1] >= self._learned_ns
         return seen != now
 
     def _code_files(self, stores: Iterable[Path]) -> Iterator[Path]:
-        """Yield what git reads as configuration or runs, except for what commands cannot change."""
+        """Yield the files that git executes or reads as configuration, except those that commands cannot change."""
         for store in stores:
-            for path in (*_code_files(store), *(_active_hooks(store.parent / self._hooks) if self._hooks else ())):
+            for path in (*_code_files(store), *(self._hook_files(store.parent / self._hooks) if self._hooks else ())):
                 if not self._mounted & {path, path.parent, *path.parents[1:2]}:
                     yield path
         for path in self._included:
             if path not in self._mounted:
-                yield from _active_hooks(path) if path.is_dir() else (path,)
+                yield from self._hook_files(path) if is_folder(path) else (path,)
+
+    def _hook_files(self, folder: Path) -> Iterator[Path]:
+        """Yield the hooks in a configured folder, and the folder itself if it is a link."""
+        if has_type(folder, stat.S_ISLNK):
+            yield folder
+        target = Path(os.path.realpath(folder))
+        self._hook_folders.add(target)
+        yield from _active_hooks(target)
 
     def _clean(self, root: Path, path: Path) -> Iterator[str]:
-        with _open_parent(root, path) as folder:
+        with open_parent(root, path) as folder:
             before = self._before.get(path)
             if not has_type(path, stat.S_ISREG):
                 # Git would follow a link; the target can change at any time.
-                os.rename(path.name, path.name + _BLOCKED, src_dir_fd=folder, dst_dir_fd=folder)
+                disable(folder, path.name)
                 yield "was no ordinary file, disabled"
-            elif path.name == _REBASE_STEPS_NAME:
-                yield from _clean_rebase(folder, path, before or b"")
+            elif path.match(REBASE_STEPS):
+                yield from clean_rebase(folder, path, before or b"")
+            elif path.match(REBASE_STRATEGY) or path.match(PICK_OPTIONS):
+                if names_program(path):
+                    os.unlink(path.name, dir_fd=folder)
+                    yield "removed"
             elif path.name in _CONFIG_NAMES or path in self._configs:
-                yield from _clean_config(root, path, folder, before or b"")
+                yield from clean_config(root, path, folder, before or b"")
             elif before is not None:
-                _replace(folder, path.name, before)
-                yield "restored"
-            elif path.parent.name == _HOOKS or path.parent in self._included or self._is_hook_of_user(path):
-                os.rename(path.name, path.name + _BLOCKED, src_dir_fd=folder, dst_dir_fd=folder)
-                yield f"new hook, renamed to {path.name}{_BLOCKED}"
-            elif path.name == "commondir" and not _names_own_repository(path):
+                if read_small(path, MAX_CONFIG_BYTES) != before:
+                    replace(folder, path.name, before)
+                    yield "restored"
+            elif path.parent.name == _HOOKS or path.parent in self._hook_folders:
+                yield f"new hook, renamed to {disable(folder, path.name)}"
+            elif path.name == "commondir" and not names_own_repository(path):
                 os.unlink(path.name, dir_fd=folder)
                 yield "removed"
 
-    def _is_hook_of_user(self, path: Path) -> bool:
-        return bool(self._hooks) and path.parent.parts[-len(Path(self._hooks).parts) :] == Path(self._hooks).parts
-
 
 def _stores_below(root: Path, candidates: Iterable[Path] | None = None) -> Iterator[Path]:
-    """Yield all repositories, with those that the index of one takes for submodules."""
+    """Yield all repositories, including the submodules listed in their indexes."""
     pending, seen = [root], set[Path]()
     while pending:
         folder = pending.pop()
@@ -167,10 +235,10 @@ def _stores_below(root: Path, candidates: Iterable[Path] | None = None) -> Itera
 
 
 def _code_files(store: Path) -> Iterator[Path]:
-    """Yield the paths of a repository that git reads as configuration or runs, if they exist."""
+    """Yield the existing paths of a repository that git executes or reads as configuration."""
     folders = ((store, STORE_CODE), *((tree, WORKTREE_CODE) for tree in linked_worktrees(store)))
     for folder, names in folders:
-        for name in (*names, REBASE_STEPS):
+        for name in (*names, *IN_PROGRESS):
             path = folder / name
             if name == _HOOKS and has_type(path, stat.S_ISDIR):
                 yield from _active_hooks(path)
@@ -181,62 +249,10 @@ def _code_files(store: Path) -> Iterator[Path]:
 def _active_hooks(folder: Path) -> list[Path]:
     try:
         with os.scandir(folder) as entries:
-            return [folder / entry.name for entry in entries if not entry.name.endswith(_INACTIVE)][:_MAX_HOOKS]
+            others = [folder / entry.name for entry in entries if not entry.name.endswith(_INACTIVE)][:_MAX_HOOKS]
     except OSError:
-        return []
-
-
-def _clean_config(root: Path, path: Path, folder: int, before: bytes) -> Iterator[str]:
-    entries = parse_entries(read_small(path, MAX_CONFIG_BYTES))
-    trusted = set(parse_entries(before) or ())
-    work_tree = next((value for key, value in entries or () if key == "core.worktree"), None)
-    if work_tree and "modules" in path.parts and _is_inside(root, path.parent, work_tree):
-        # The work tree of a submodule is set in its configuration.
-        trusted.add(("core.worktree", work_tree))
-    kept, removed = without_programs(entries or (), trusted)
-    if entries is None or removed:
-        _replace(folder, path.name, render_entries(kept))
-        yield f"removed {', '.join(dict.fromkeys(removed))}" if entries is not None else "was not readable, emptied"
-
-
-def _clean_rebase(folder: int, path: Path, before: bytes) -> Iterator[str]:
-    """Remove the steps of a rebase that run commands, except for those from before the first command."""
-    lines = read_small(path, MAX_CONFIG_BYTES).splitlines(keepends=True)
-    kept = [line for line in lines if not _RUNS_COMMAND.match(line) or line in before.splitlines(keepends=True)]
-    if kept != lines:
-        _replace(folder, path.name, b"".join(kept))
-        yield f"removed {len(lines) - len(kept)} commands of a rebase"
-
-
-def _is_inside(root: Path, folder: Path, path: str) -> bool:
-    return Path(os.path.normpath(folder / path)).is_relative_to(root)
-
-
-def _names_own_repository(path: Path) -> bool:
-    return path.parent.parent.name == "worktrees" and read_small(path).strip() == _OWN_REPOSITORY
-
-
-@contextlib.contextmanager
-def _open_parent(root: Path, path: Path) -> Iterator[int]:
-    """Open the folder of a path without following links below the root, so that nothing outside is changed."""
-    root_fd = os.open(root, _FOLDER_FLAGS)
-    try:
-        folder = open_beneath(root_fd, str(path.parent.relative_to(root)), _FOLDER_FLAGS)
-    finally:
-        os.close(root_fd)
-    try:
-        yield folder
-    finally:
-        os.close(folder)
-
-
-def _replace(folder: int, name: str, content: bytes) -> None:
-    mode = stat.S_IMODE(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
-    temporary = f"{name}.{secrets.token_hex(4)}"
-    fd = os.open(temporary, _CREATE_FLAGS, mode, dir_fd=folder)
-    with os.fdopen(fd, "wb") as file:
-        file.write(content)
-    os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+        others = []
+    return list(dict.fromkeys((*(folder / name for name in _HOOK_NAMES if os.path.lexists(folder / name)), *others)))
 
 
 def _signature(path: Path) -> tuple[int, ...]:

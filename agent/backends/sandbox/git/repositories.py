@@ -3,27 +3,35 @@
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 
 from tooling.contract.fast_dataclass import dataclass
+from tooling.files.openat2 import DIR_FLAGS, open_beneath
+from tooling.files.resolve import is_git_store
 
 _MAX_STORES = 200
 _MAX_FOLDERS = 400
 _MAX_DEPTH = 3
-# Before the first and after the last command everything is searched, as long as there is an end to it.
-_MAX_FOLDERS_OF_ALL = 50_000
+# Before the first and after the last command everything is searched, up to a limit. The first command waits for the
+# search; the last one may have created folders only to hide a repository behind them.
+_MAX_FOLDERS_BEFORE = 50_000
+_MAX_FOLDERS_AFTER = 1_000_000
 _SKIPPED_FOLDERS = frozenset({"node_modules", ".venv", "venv", "target", "__pycache__", ".tox"})
 _POINTER_BYTES = 4096
+# Git reads no longer ones.
+_GITFILE_BYTES = 1 << 20
 _INDEX_BYTES = 256_000_000
-_GITFILE = "gitdir: "
+_MAX_SHARED_INDEXES = 4
+_MAX_NAME_BYTES = 4096
+_MAX_VARINT_BYTES = 10
+_GITFILE = b"gitdir: "
 _GITLINK_MODE = 0o160000
-# What makes a folder a repository for git, whatever its name.
-_STORE_PARTS = ("HEAD", "objects", "refs")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repository:
-    """A folder with `.git`, what that is, and the repositories it leads to inside the writable folders.
+    """A folder with `.git`, its type, and the repositories it refers to inside the writable folders.
 
     `pointer` is `.git` if it is a file that names the repository, or a link to it. The first of the `stores` is the
     repository itself, the others are those of its submodules.
@@ -55,19 +63,19 @@ def find_repositories(
 
 
 def is_store(folder: Path) -> bool:
-    """Whether git takes a folder for a repository without `.git`."""
-    return all(os.path.lexists(folder / name) for name in _STORE_PARTS)
+    """Whether git treats a folder as a repository without `.git`."""
+    return is_git_store(lambda name: os.path.lexists(folder / name))
 
 
 def linked_worktrees(store: Path) -> list[Path]:
     """Return the folders of a repository that belong to its linked worktrees."""
-    return [Path(entry.path) for entry in _folders_in(store / "worktrees")][:_MAX_STORES]
+    return [Path(entry.path) for entry in _folders_in(store / "worktrees")]
 
 
 def submodule_paths(store: Path, root: Path) -> Iterator[Path]:
-    """Yield the folders that the index of a repository takes for submodules: `git status` looks into each."""
+    """Yield the folders listed as submodules in the index of a repository: `git status` enters each of them."""
     hash_bytes = 32 if b"sha256" in read_small(store / "config").lower() else 20
-    for index in (store / "index", *store.glob("sharedindex.*")):
+    for index in (store / "index", *islice(store.glob("sharedindex.*"), _MAX_SHARED_INDEXES)):
         for name in _gitlinks(read_small(index, _INDEX_BYTES), hash_bytes):
             folder = store.parent / os.fsdecode(name)
             if folder.is_relative_to(root) and ".." not in folder.parts:
@@ -82,14 +90,22 @@ def has_type(path: Path, is_type: Callable[[int], bool]) -> bool:
         return False
 
 
+def is_folder(path: Path) -> bool:
+    """Whether a path is a folder, or a link to one; other than `Path.is_dir`, this never raises."""
+    return has_type(Path(os.path.realpath(path)), stat.S_ISDIR)
+
+
 def read_small(path: Path, limit: int = _POINTER_BYTES) -> bytes:
     """Return the start of a regular file, or nothing; links are not followed."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
         return b""
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        return b""
     with os.fdopen(fd, "rb") as file:
-        return file.read(limit) if stat.S_ISREG(os.fstat(fd).st_mode) else b""
+        return file.read(limit)
 
 
 def _candidates(root: Path) -> list[Path]:
@@ -104,7 +120,7 @@ def _candidates(root: Path) -> list[Path]:
                 names = {entry.name: entry for entry in entries}
         except OSError:
             continue
-        if folder != root and (".git" in names or all(name in names for name in _STORE_PARTS)):
+        if folder != root and (".git" in names or is_git_store(names.__contains__)):
             found.append(folder)
         if depth < _MAX_DEPTH and folder.name != ".git":
             inner = (entry for entry in names.values() if entry.is_dir(follow_symlinks=False))
@@ -112,32 +128,66 @@ def _candidates(root: Path) -> list[Path]:
     return found[:_MAX_STORES]
 
 
-def deep_candidates(root: Path) -> tuple[list[Path], bool]:
-    """Return all folders below that may be repositories, and whether the search has come to its end."""
-    found: list[Path] = []
-    pending, at = [str(root)], 0
-    while at < min(len(pending), _MAX_FOLDERS_OF_ALL):
-        folder, at = pending[at], at + 1
+def open_up(root: Path, folder: Path, since_ns: int = 0) -> bool:
+    """Give the owner access to a folder that was closed since then, and return whether that succeeded.
+
+    A search skips folders that a command has closed, but git opens the files in them by name.
+    """
+    try:
+        root_fd = os.open(root, DIR_FLAGS)
         try:
+            fd = open_beneath(root_fd, str(folder.relative_to(root)), DIR_FLAGS)
+        finally:
+            os.close(root_fd)
+        try:
+            found = os.fstat(fd)
+            is_closed = found.st_mode & stat.S_IRWXU != stat.S_IRWXU
+            if found.st_uid != os.geteuid() or found.st_ctime_ns < since_ns or not is_closed:
+                return False
+            # The descriptor can only be used for this, and cannot be replaced.
+            Path(f"/proc/self/fd/{fd}").chmod(stat.S_IMODE(found.st_mode) | stat.S_IRWXU)
+        finally:
+            os.close(fd)
+    except OSError:
+        return False
+    return True
+
+
+def deep_candidates(root: Path, closed_since_ns: int | None = None) -> tuple[list[Path], bool]:
+    """Return all folders below that may be repositories, and whether the search was complete.
+
+    Also those inside of repositories: a link may lead there. Folders closed since the given time are opened.
+    """
+    found: list[Path] = []
+    pending, is_readable = [str(root)], True
+    left = _MAX_FOLDERS_BEFORE if closed_since_ns is None else _MAX_FOLDERS_AFTER
+    while pending and left:
+        folder, left = pending.pop(), left - 1
+        try:
+            if not os.access(folder, os.R_OK | os.X_OK) and closed_since_ns is not None:
+                open_up(root, Path(folder), closed_since_ns)
             with os.scandir(folder) as entries:
                 names = {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
         except OSError:
+            is_readable = False
             continue
-        if ".git" in names or all(name in names for name in _STORE_PARTS):
+        if ".git" in names or is_git_store(names.__contains__):
             found.append(Path(folder))
-        pending += [f"{folder}/{name}" for name, is_folder in names.items() if is_folder and name != ".git"]
-    return found, at == len(pending)
+        pending += [f"{folder}/{name}" for name, is_folder in names.items() if is_folder]
+    return found, is_readable and not pending
 
 
 def _follow(git: Path) -> Path | None:
-    """Return the repository that a `.git` file or link leads to."""
-    if has_type(git, stat.S_ISLNK):
-        target = git.resolve()
-        return target if target.is_dir() else None
-    text = os.fsdecode(read_small(git))
+    """Return the repository that a `.git` file or link refers to, in git's interpretation."""
+    # A link may lead to the repository, or to a file that names it relative to the link.
+    target = Path(os.path.realpath(git))
+    if has_type(target, stat.S_ISDIR):
+        return target
+    text = read_small(target, _GITFILE_BYTES)
     if not text.startswith(_GITFILE):
         return None
-    return (git.parent / text.removeprefix(_GITFILE).rstrip("\n")).resolve()
+    named, _, _ = text.removeprefix(_GITFILE).rstrip(b"\r\n").partition(b"\0")
+    return Path(os.path.realpath(git.parent / os.fsdecode(named)))
 
 
 def _modules(store: Path) -> list[Path]:
@@ -179,7 +229,7 @@ def _gitlinks(index: bytes, hash_bytes: int) -> Iterator[bytes]:
             dropped, name_at = _varint(index, name_at)
             kept = path[: len(path) - dropped]
         end = index.find(b"\0", name_at)
-        if end < 0:
+        if end < 0 or len(kept) + end - name_at > _MAX_NAME_BYTES:
             return
         path = kept + index[name_at:end]
         # Before version 4 an entry is padded to a multiple of eight bytes.
@@ -189,8 +239,8 @@ def _gitlinks(index: bytes, hash_bytes: int) -> Iterator[bytes]:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    value = data[at] & 0x7F if at < len(data) else 0
-    while at < len(data) and data[at] & 0x80:
+    value, end = data[at] & 0x7F if at < len(data) else 0, min(len(data), at + _MAX_VARINT_BYTES)
+    while at < end and data[at] & 0x80:
         at += 1
         value = ((value + 1) << 7) | (data[at] & 0x7F if at < len(data) else 0)
     return value, at + 1

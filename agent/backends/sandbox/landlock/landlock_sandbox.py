@@ -23,7 +23,7 @@ _DEVICES = tuple(map(Path, ("/dev/null", "/dev/zero", "/dev/full", "/dev/random"
 _PROC_FILES = tuple(Path("/proc", name) for name in ("cpuinfo", "meminfo", "stat", "filesystems", "version", "loadavg"))
 # Waits for a line before it executes the command, so that the limits are set before any process is started.
 _GATE = ("/bin/sh", "-c", 'read -r go && exec "$@" </dev/null', "sh")
-# The same for a command with input of its own; the gate is the descriptor that is named first.
+# The same for a command with its own input; the gate is the descriptor named first.
 _GATE_BESIDE_INPUT = ("/bin/bash", "-c", 'read -r go <&"$0" && eval "exec $0<&-" && exec "$@"')
 # The kernel counts all processes of the user, not only those of the sandbox.
 _PROCESSES_OF_OTHERS = 4096
@@ -104,7 +104,7 @@ class LandlockSandbox:
         return GatedProcess(process, limiter, gate)
 
     def describe(self) -> SandboxDescription:
-        """Return what the sandbox protects and what it does not."""
+        """Return the protections of the sandbox and their limits."""
         missing = () if self._cgroup_parent else (NO_CGROUPS,)
         return SandboxDescription(name="landlock", covered=_COVERED, not_covered=(*_NOT_COVERED, *missing))
 
@@ -154,11 +154,11 @@ class GatedProcess:
 
     @property
     def ended_processes(self) -> int:
-        """How many processes were ended that the command had left behind."""
+        """Number of leftover processes that were killed."""
         return self._process.ended_processes
 
     async def stop(self, grace_s: float) -> None:
-        """Send SIGTERM to the process group, and give it a moment to clean up."""
+        """Send SIGTERM to the process group, and give it time to clean up."""
         await self._process.stop(grace_s)
 
     async def finish(self, *, in_doubt: bool) -> int:

@@ -95,7 +95,7 @@ def run_relayed(*command: str) -> "subprocess.CompletedProcess[str]":
         env={"PATH": os.environ["PATH"], **proxy_environment(port)},
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=120,
         check=False,
     )
 
@@ -125,7 +125,7 @@ def test_a_port_in_use_is_reported() -> None:
     port = free_port()
     inner = relay_argv(("true",), socket_path="/nonexistent", port=port)
     outer = relay_argv(inner, socket_path="/nonexistent", port=port)
-    done = subprocess.run(outer, capture_output=True, text=True, timeout=20, check=False)
+    done = subprocess.run(outer, capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stderr) == (125, "network relay: cannot start: Address already in use\n")
 
 

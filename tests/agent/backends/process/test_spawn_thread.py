@@ -56,4 +56,4 @@ def test_the_thread_cleans_up_when_its_owner_is_collected() -> None:
     spawner(start_process).wait()
     del spawner
     gc.collect()
-    assert ended.wait(timeout=30)
+    assert ended.wait(timeout=120)

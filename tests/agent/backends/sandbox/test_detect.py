@@ -98,7 +98,7 @@ def test_a_link_in_place_of_hooks_or_config_makes_the_repository_read_only(tmp_p
         (tmp_path / ".git" / other).symlink_to(tmp_path / "secret")
     (tmp_path / ".git" / name).unlink()
     found = find_git_paths([tmp_path])
-    assert found.protected == (tmp_path / ".git",)
+    assert found.protected == (tmp_path / ".git", tmp_path / "secret")
 
 
 def test_a_repository_that_is_a_link_is_not_protected(tmp_path: Path) -> None:

@@ -89,6 +89,13 @@ def test_terminal_input_cannot_be_injected(machine: str) -> None:
     assert run_filter(program, machine, ioctl, 0, (1 << 32) | 0x5412) == DENIED
 
 
+@pytest.mark.parametrize("machine", NAMES)
+def test_a_command_cannot_make_others_wait_for_a_file(machine: str) -> None:
+    fcntl, lease, lock = ARCHITECTURES[machine].fcntl, 1024, 6
+    for program in (bubblewrap_filter(machine), landlock_filter(machine)):
+        assert [run_filter(program, machine, fcntl, 3, kind) for kind in (lock, lease)] == [ALLOW, DENIED]
+
+
 def test_other_system_call_interfaces_are_denied() -> None:
     program = bubblewrap_filter("x86_64")
     assert run_filter(program, "x86_64", 0, arch=0x40000003) == KILL

@@ -1,8 +1,12 @@
 """The self-test passes in real sandboxes, detects a leaky one, and replaces only one that cannot start."""
 
 import asyncio
+import errno
+import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,7 +33,7 @@ from tests.agent.backends.backend_cases import (
     find_survivors,
     list_names,
 )
-from tooling.contract.command import CommandRequest
+from tooling.contract.command import CommandOutput, CommandRequest
 
 
 class LeakySandbox:
@@ -55,6 +59,33 @@ async def test_a_real_sandbox_passes_and_leaves_no_files(
     probes = await self_test(build_runner(tmp_path, backend))
     assert probes == tuple(Probe(name=name, is_blocked=True) for name in ESCAPE_NAMES)
     assert list_names(tmp_path) == []
+
+
+async def test_a_process_that_ends_while_the_self_test_looks_at_it_is_no_escape(
+    tmp_path: Path, build_runner: BuildRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real_stat = os.stat
+
+    def stat(path: str | bytes | Path | int, **options: Any) -> os.stat_result:
+        if re.fullmatch(r"/proc/\d+/cmdline", str(path)):
+            raise ProcessLookupError(errno.ESRCH, os.strerror(errno.ESRCH), str(path))
+        return real_stat(path, **options)
+
+    monkeypatch.setattr(os, "stat", stat)
+    assert all(probe.is_blocked for probe in await self_test(build_runner(tmp_path)))
+
+
+async def test_a_sandbox_that_does_not_answer_is_refused_with_the_time_limit(
+    tmp_path: Path, build_runner: BuildRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runner = build_runner(tmp_path)
+
+    async def run(request: CommandRequest) -> CommandOutput:
+        return CommandOutput(exit_code=124, output=b"", timed_out=True)
+
+    monkeypatch.setattr(runner, "run", run)
+    with pytest.raises(SandboxStartError, match="the self-test did not end within 60 s"):
+        await self_test(runner)
 
 
 async def test_a_leaky_sandbox_is_refused(tmp_path: Path, build_runner: BuildRunner) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.execution.step.described_change import asks_for_change, describes_change
+from agent.execution.step.described_change import asks_for_change, describes_change, may_have_changed
 
 FIX = "fix the bug in area.py"
 CODE = "```python\nimport math\n\ndef area(r):\n    return math.pi * r * r\n```"
@@ -75,6 +75,8 @@ def test_requests_that_want_words(request_text: str) -> None:
         "1. Open area.py\n2. Replace `pi` with `math.pi`\n3. Save the file",
         "You'll need to update the function.",
         "`pi` should be replaced by `math.pi`.",
+        "To add a docstring to the function, follow these steps:\n\n1. Locate it.\n2. Add it below the name.",
+        "Open the `area.py` file in your preferred text editor and look for `pi`.",
     ],
 )
 def test_a_reply_that_describes_the_change(reply: str) -> None:
@@ -105,3 +107,18 @@ def test_a_reply_that_describes_the_change(reply: str) -> None:
 )
 def test_other_replies_get_no_nudge(reply: str) -> None:
     assert not describes_change(FIX, reply)
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "expected"),
+    [
+        ("run_command", {"command": "cat area.py; ls -la | head"}, False),
+        ("run_command", {"command": "sed -i s/a/b/ area.py"}, True),
+        ("run_command", {"command": "python3 fix.py"}, True),
+        ("run_python", {"code": "print('Hello, World!')"}, False),
+        ("run_python", {"code": "open('area.py', 'w').write('x')"}, True),
+        ("write_file", {"path": "area.py"}, True),
+    ],
+)
+def test_a_call_that_only_looked_has_changed_nothing(tool: str, arguments: dict[str, object], expected: bool) -> None:
+    assert may_have_changed(tool, arguments) is expected

@@ -4,10 +4,11 @@ import json
 import re
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent.model.reply.call_arguments import parse_arguments
+from tests.examples import examples
 
 JSON_VALUES = st.recursive(
     st.none()
@@ -96,7 +97,7 @@ def test_python_literals_are_parsed(value: dict[str, object]) -> None:
     assert parse_arguments(repr(value)) == (value, None)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(OBJECTS.filter(bool), st.data())
 def test_a_truncated_object_is_never_silently_empty(value: dict[str, object], data: st.DataObject) -> None:
     text = json.dumps(value)
@@ -105,7 +106,7 @@ def test_a_truncated_object_is_never_silently_empty(value: dict[str, object], da
     assert (problem is None and arguments) or (problem and not arguments)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(st.text(alphabet="{}[]\",:\\'` ntrue1\n") | st.text())
 def test_no_text_raises(text: str) -> None:
     arguments, problem = parse_arguments(text)

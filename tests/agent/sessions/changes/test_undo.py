@@ -4,7 +4,7 @@ import tempfile
 from pathlib import Path
 from uuid import UUID
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.protocol.envelope import Envelope
@@ -12,6 +12,7 @@ from agent.protocol.events import Event, FilesChanged, RunStarted
 from agent.sessions.changes.changes import collect_changes, group_by_file
 from agent.sessions.changes.restore import NOT_SAVED
 from agent.sessions.changes.undo import KEPT_FOLDER, PERHAPS_OTHERS, UndoResult, undo
+from tests.examples import examples
 from tooling.contract.context import ExecCtx
 from tooling.contract.result import FileChange
 from tooling.files.blobs import BlobStore, content_hash
@@ -38,7 +39,7 @@ def started(root: Path) -> RunStarted:
     return RunStarted(model="", planner_model="", cwd=str(root), workspace="", backend="", approval_mode="", tools=())
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(st.dictionaries(NAMES, st.binary(max_size=6), max_size=4), CHANGES)
 def test_undoing_everything_restores_every_file(
     files: dict[str, bytes], changes: list[tuple[str, bytes | None, str]]

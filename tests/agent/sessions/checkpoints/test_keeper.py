@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,9 +17,11 @@ from tooling.files.blobs import BlobStore
 from tooling.safety.secrets.redact import Redactor
 
 
-@pytest.fixture(params=[True, False], ids=["inotify", "scan"])
-def is_watching(request: pytest.FixtureRequest) -> bool:
-    return bool(request.param)
+@pytest.fixture(params=["inotify", "inotify-later", "scan"])
+def is_watching(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    if request.param == "inotify":
+        monkeypatch.setattr("agent.sessions.checkpoints.keeper.SMALL_FOLDER_ENTRIES", -1)
+    return bool(request.param != "scan")
 
 
 def workspace(tmp_path: Path) -> Workspace:
@@ -79,6 +82,27 @@ def test_everything_that_a_command_can_do_is_found(tmp_path: Path, is_watching: 
     assert BlobStore(space.blobs).read("559aead08264d5795d3909718cdd05abd49572e84fe55590eef31a88a08fdffd") == b"A"
     keeper.close()
     assert not space.folder.exists()
+
+
+def test_a_small_folder_is_watched_from_the_first_look_on(tmp_path: Path) -> None:
+    space = workspace(tmp_path)
+    (space.cwd / "d").mkdir()
+    (space.cwd / "d" / "a").write_text("a")
+    before = open_inotify()
+    keeper = CheckpointKeeper.create(space, NoSecrets())
+    assert open_inotify() == before and not keeper.is_unchanged()
+    (space.cwd / "d" / "a").write_text("changed before anybody looked")
+    assert changes(keeper) == [("d/a", "modified", "file")]
+    assert open_inotify() == before + 1 and keeper.is_unchanged()
+    (space.cwd / "d" / "b").write_text("b")
+    assert not keeper.is_unchanged() and changes(keeper) == [("d/b", "added", "file")]
+    keeper.close()
+    assert open_inotify() == before
+
+
+def open_inotify() -> int:
+    links = (entry for entry in Path("/proc/self/fd").iterdir() if entry.is_symlink())
+    return sum(str(link.readlink()) == "anon_inode:inotify" for link in links)
 
 
 def test_a_file_that_was_only_touched_is_no_change(tmp_path: Path, is_watching: bool) -> None:
@@ -250,6 +274,19 @@ def test_the_next_run_continues_from_the_kept_checkpoint(tmp_path: Path, is_watc
     assert opened is not None and opened.head.run_id == "second"
     assert opened.pack.read(opened.entries[(0, "a")]) == b"by the user"
     assert changes(resumed) == [("a", "modified", "file")]
+    resumed.close()
+
+
+def test_a_later_run_finds_a_new_folder_though_the_first_one_has_ended(tmp_path: Path, is_watching: bool) -> None:
+    space, kept, ended = workspace(tmp_path), KeptCheckpoint(), threading.Event()
+    keeper = CheckpointKeeper.create(space, NoSecrets(), is_stopped=ended.is_set, is_watching=is_watching)
+    kept.keep(keeper, space)
+    ended.set()
+    resumed = kept.take(replace(space, run_id="second"))
+    assert resumed is keeper
+    (space.cwd / "new").mkdir()
+    (space.cwd / "new" / "file").write_text("by a command")
+    assert changes(resumed) == [("new", "added", "folder"), ("new/file", "added", "file")]
     resumed.close()
 
 

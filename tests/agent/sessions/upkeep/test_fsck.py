@@ -1,5 +1,6 @@
 """Damage from crashes, full disks and manual edits is found, reported and repaired where possible."""
 
+import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -29,7 +30,7 @@ SHOT = Image(sha256="b" * 64, media_type="image/png", width=4, height=3, size=9,
 def folder(tmp_path: Path) -> SessionFolder:
     """A healthy session: one run, one stored result, one blob."""
     folder = write_run(tmp_path, "s", completed_run("first"), has_summary=False)
-    StepResultStore(folder.steps)._write(KEY, ExecutorResponse(task_id="s1", status="ok", summary="done"))
+    asyncio.run(StepResultStore(folder.steps).put(KEY, ExecutorResponse(task_id="s1", status="ok", summary="done")))
     BlobStore(folder.blobs).put(b"before")
     done = StepCompleted(status="ok", summary="done", key=KEY)
     log = FileLog(folder.events)

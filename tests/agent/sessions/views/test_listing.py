@@ -1,10 +1,12 @@
 """Sessions and runs are listed newest first, and only those shown are read."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from agent.sessions.resume.lookup import last_unfinished
+from agent.protocol.events import RunStarted
+from agent.sessions.resume.lookup import find_resumable_run, is_unfinished, last_unfinished
 from agent.sessions.store import SessionLock, SessionStore
 from agent.sessions.views.listing import (
     find_run,
@@ -17,7 +19,7 @@ from agent.sessions.views.listing import (
 )
 from agent.sessions.views.session_summary import MAX_RUNS
 from agent.vocabulary.errors import InputError
-from tests.agent.sessions.past_runs import completed_run, run_start, write_run
+from tests.agent.sessions.past_runs import completed_run, run_completed, run_start, write_run
 from tooling.files.open_regular import NotRegularFile
 
 FIRST, SECOND, THIRD = "run-20250101120000-aaaaaa", "run-20250102120000-bbbbbb", "run-20250103120000-cccccc"
@@ -131,6 +133,21 @@ def test_an_unreadable_session_is_an_error_if_there_is_no_other(tmp_path: Path) 
     for function in (newest_runs, last_unfinished):
         with pytest.raises(NotRegularFile):
             function(SessionStore(tmp_path))
+
+
+def test_a_run_that_failed_to_start_is_not_the_one_to_resume(tmp_path: Path) -> None:
+    write_run(tmp_path, "s", run_start(), run=FIRST, mtime=1_000_000_000.0)
+    init, request = run_start(request="no such model")
+    assert isinstance(init, RunStarted)
+    events = [
+        replace(init, model="", tools=()),
+        request,
+        replace(run_completed(""), subtype="error_config", is_error=True, exit_code=41),
+    ]
+    write_run(tmp_path, "failed", events, run=SECOND, mtime=1_000_000_001.0)
+    assert last_unfinished(SessionStore(tmp_path)).run.run_id == FIRST
+    # By its name it can be.
+    assert is_unfinished(find_resumable_run(SessionStore(tmp_path), SECOND).run)
 
 
 def test_the_last_unfinished_run_is_found_beside_an_unreadable_session(tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.commands.tasks.worker_process import run_worker, until
+from cli.commands.tasks.worker import DRAINING
+from tests.cli.commands.tasks.worker_process import run_worker, until, wait_for_line
 from tests.cli.terminal_user import User, composer_reply, lead_call, lead_reply, plan, step, step_call, step_reply
 
 pytestmark = pytest.mark.slow
@@ -59,6 +60,8 @@ def test_all_events_and_log_lines_of_a_task_share_its_trace(user: User) -> None:
     task = show(user, task_id)
     lines = user.agent("task", "logs", task_id, "--json").events
     assert {line["trace_id"] for line in lines} == {task["trace_id"]}
+    assert lines[0]["event"] == "task.created"
+    assert user.agent("task", "logs", task_id).stdout.endswith(" task.completed\n")
     assert {"task.started", "init", "result", "task.completed"} <= {str(line["event"]) for line in lines}
     log = user.data / "sessions" / str(task["session_id"]) / "events.jsonl"
     first = json.loads(log.read_text().splitlines()[0])
@@ -71,6 +74,7 @@ def test_a_failed_task_is_tried_three_times_and_can_be_retried(user: User) -> No
     task = show(user, task_id)
     assert (task["status"], task["attempt"]) == ("failed", 3)
     assert "scripted model" in str(task["error"])
+    assert "Exception" not in user.agent("task", "logs", task_id).stdout
     assert user.agent("task", "retry", task_id).exit_code == 0
     assert show(user, task_id)["status"] == "queued"
 
@@ -84,8 +88,32 @@ def test_unknown_tasks_are_errors(user: User) -> None:
     assert user.agent("task", "create", "x", "--at", "yesterday").exit_code == 2
     assert user.agent("task", "create", "x", "--at", "2020-01-01").exit_code == 2
     assert user.agent("task", "create", "x", "--at", "23:00", "--nightly").exit_code == 2
-    assert user.agent("task", "create", "x", "--cron", "nonsense").exit_code == 42
     assert user.agent("worker", "--modes", "sometimes").exit_code == 2
+    assert user.agent("worker", "--once", "--drain").exit_code == 2
+
+
+WRONG = (
+    (("--cron", "nonsense"), "of five fields"),
+    (("--cron", "* * * * * *"), "of five fields"),
+    (("--cron", "0 2 * * *", "--zone", "Mars/Base"), "there is no time zone"),
+    (("--priority", "101"), "--priority"),
+    (("--branch", "main"), "--branch needs --repo"),
+    (("--repo", "nowhere"), "neither a URL nor an existing folder"),
+    (("--callback-url", "example.org"), "--callback-url: expected a URL"),
+    (("--set", "max_trns=3"), "unknown setting max_trns, did you mean max_turns?"),
+    (("--set", "max_turns=many"), "max_turns: expected a whole number"),
+    (("--model", "script:nowhere.jsonl"), "there is no such file"),
+    (("--yes",), "--yes needs --rehearse"),
+)
+
+
+def test_what_no_run_could_use_is_refused_before_the_night(user: User) -> None:
+    for flags, message in WRONG:
+        result = user.agent("task", "create", "x", *flags)
+        assert (result.exit_code, message in result.stderr) == (2, True), (flags, result.stderr)
+    assert "there is no skill 'x'" in user.agent("task", "create", "x", "--skill", "x").stderr
+    assert "see `agent task create --help`" in user.agent("task", "create", "x", "--priority", "x").stderr
+    assert user.agent("task", "list").stdout == "(no tasks)\n"
 
 
 def test_a_second_task_of_a_session_sees_the_first_one(user: User) -> None:
@@ -178,11 +206,16 @@ def test_a_second_signal_gives_the_work_back(user: User) -> None:
     with run_worker(user) as worker:
         until(lambda: show(user, task_id)["waiting"] == 1)
         worker.send_signal(signal.SIGTERM)
-        assert worker.stderr
-        until(lambda: "a second signal gives back" in worker.stderr.readline())
+        wait_for_line(worker, DRAINING)
         worker.send_signal(signal.SIGTERM)
         assert worker.wait(60) == 0
     assert show(user, task_id)["status"] == "queued"
+    # The question is still there, and its answer is for the run that goes on.
+    assert "Which color?" in user.agent("questions", "list").stdout
+    assert user.agent("task", "answer", task_id, "blue").exit_code == 0
+    with run_worker(user, "--once") as other:
+        assert other.wait(120) == 0
+    assert show(user, task_id)["answer"] == "Fine."
 
 
 def test_a_killed_worker_leaves_nothing_running_and_another_goes_on(user: User) -> None:
@@ -200,13 +233,12 @@ def test_a_killed_worker_leaves_nothing_running_and_another_goes_on(user: User) 
         until(lambda: show(user, task_id)["waiting"] == 1)
         os.kill(worker.pid, signal.SIGKILL)
         worker.wait(60)
-    with run_worker(user) as other:
-        # The question of the killed attempt is closed, and the resumed run asks again.
-        until(
-            lambda: bool(user.agent("task", "answer", task_id, "yes")) and show(user, task_id)["status"] == "completed"
-        )
-        other.send_signal(signal.SIGTERM)
-        assert other.wait(60) == 0
+    # Nobody works on it now, and still the answer is not lost: the resumed run asks the same, and gets it.
+    answered = user.agent("task", "answer", task_id, "yes")
+    assert answered.exit_code == 0, answered.stderr
+    with run_worker(user, "--once") as other:
+        assert other.wait(120) == 0
+    assert show(user, task_id)["status"] == "completed"
     effects = user.data / "sessions" / str(show(user, task_id)["session_id"]) / "workspace" / "effects"
     assert effects.read_text() == "once\n"
 
@@ -219,6 +251,21 @@ def test_drain_waits_for_the_workers_of_this_machine(user: User) -> None:
         assert drained.exit_code == 0
         assert "finishes its tasks" in drained.stderr
         assert worker.wait(60) == 0
+
+
+def test_drain_names_a_task_that_waits_for_an_answer(user: User) -> None:
+    task_id = create(user, lead_call("ask_user", question="Which color?"), lead_reply("Fine."))
+    with run_worker(user) as worker:
+        until(lambda: show(user, task_id)["waiting"] == 1)
+        command = user.command("worker", "--drain")
+        drain = subprocess.Popen(
+            command, env=user.environment(), cwd=user.home, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        )
+        with drain:
+            wait_for_line(drain, f"{task_id} waits for an answer: see agent questions list")
+            assert user.agent("worker", "--drain").exit_code == 0
+            assert (worker.wait(120), drain.wait(120)) == (0, 0)
+    assert show(user, task_id)["status"] == "queued"
 
 
 def test_schedules_are_made_paused_run_and_removed(user: User) -> None:
@@ -262,6 +309,19 @@ def test_a_rehearsal_finds_what_a_task_needs_and_the_run_has_nothing_more(user: 
     assert "Nobody has answered in time" in log
     assert "there is no question" not in str(task["error"])
     assert not (user.home / "project" / "kept").exists()
+
+
+def test_a_rehearsed_plan_is_enough_for_the_night(user: User) -> None:
+    project = user.home / "project"
+    project.mkdir()
+    model = f"script:{Path.cwd() / 'examples' / 'two-steps.jsonl'}"
+    flags = ("--model", model, "--rehearse=plan", "--yes", "--json", "-C", str(project))
+    created = user.agent("task", "create", "count to three in a file", *flags)
+    assert "numbers.txt" in created.stderr
+    assert user.agent("worker", "--once").exit_code == 0
+    task = show(user, str(created.document["task_id"]))
+    assert (task["status"], task["error"]) == ("completed", "")
+    assert (project / "numbers.txt").read_text() == "one\ntwo\nthree\n"
 
 
 def test_without_the_extra_it_says_what_to_install(user: User, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -33,6 +34,18 @@ def run_worker(user: User, *flags: str, **environ: str) -> Iterator[subprocess.P
         worker.wait(LIMIT_S)
         if worker.stderr:
             worker.stderr.close()
+
+
+def wait_for_line(worker: "subprocess.Popen[str]", text: str) -> None:
+    """Read what a worker says until a line contains a text."""
+    assert worker.stderr
+    # Ends a worker that says nothing more, and with it the reading.
+    timer = threading.Timer(LIMIT_S, worker.kill)
+    timer.start()
+    try:
+        assert any(text in line for line in worker.stderr), f"the worker has not said {text!r}"
+    finally:
+        timer.cancel()
 
 
 def until(condition: Callable[[], object]) -> object:

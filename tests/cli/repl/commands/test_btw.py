@@ -1,6 +1,5 @@
 """`/btw`: answered beside the run and without touching it, also when something goes wrong."""
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -44,10 +43,8 @@ async def harness(tmp_path: Path) -> AsyncIterator[ReplHarness]:
     harness = ReplHarness(
         tmp_path / "home", AGENT_MODEL=f"script:{script}", AGENT_PLANNING="never", AGENT_MEMORY="false"
     )
-    queue_task = asyncio.ensure_future(harness.repl.queue.run())
-    yield harness
-    harness.repl.queue.stop()
-    await queue_task
+    async with harness.serving():
+        yield harness
 
 
 def log_of(harness: ReplHarness) -> str:

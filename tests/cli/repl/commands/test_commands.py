@@ -1,6 +1,5 @@
 """Every slash command, with valid and invalid arguments."""
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -16,7 +15,7 @@ from cli.repl.commands.session_commands import NOTHING_TO_REDO
 from cli.repl.commands.setting_commands import NO_LIMITS
 from cli.repl.repl import no_run_yet
 from cli.repl.request_queue import paused_notice
-from cli.repl.slash_commands import SlashCommand, unknown_command
+from cli.repl.slash_commands import OTHER_COMMANDS, SlashCommand, unknown_command
 from cli.repl.state import UNREADABLE_SETTINGS
 from cli.repl.welcome import NOTHING_FOUND
 from tests.cli.repl.repl_harness import ReplHarness
@@ -56,10 +55,8 @@ def model(tmp_path: Path) -> str:
 @pytest.fixture
 async def harness(tmp_path: Path, model: str) -> AsyncIterator[ReplHarness]:
     harness = ReplHarness(tmp_path / "home", AGENT_MODEL=model)
-    queue_task = asyncio.ensure_future(harness.repl.queue.run())
-    yield harness
-    harness.repl.queue.stop()
-    await queue_task
+    async with harness.serving():
+        yield harness
 
 
 VALID = (
@@ -297,6 +294,12 @@ _WORDS = frozenset(
     )
     for word in text.split()
 )
+
+
+def test_commands_of_other_agents_are_explained() -> None:
+    for name, here in (("new", "/clear"), ("permissions", "/rules"), ("add", "@path"), ("status", "/context")):
+        assert here in unknown_command(name, COMMANDS).hint
+    assert not {command.name for command in COMMANDS} & OTHER_COMMANDS.keys()
 
 
 async def completions(harness: ReplHarness, name: str, *typed: str) -> list[str]:

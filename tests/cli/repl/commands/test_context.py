@@ -1,6 +1,5 @@
 """`/context`, `/compact` and the meter in the status line, with a lead that keeps one conversation."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -38,10 +37,8 @@ async def open_repl(folder: Path, *script: dict[str, object], **environ: str) ->
     model = write_script(folder, *script)
     harness = ReplHarness(folder / "home", AGENT_MODEL=model, AGENT_PLANNING="auto", **environ)
     (harness.repl.state.cwd / "notes.txt").write_text("buy milk\n")
-    queue_task = asyncio.ensure_future(harness.repl.queue.run())
-    yield harness
-    harness.repl.queue.stop()
-    await queue_task
+    async with harness.serving():
+        yield harness
 
 
 def parts(reply: str) -> dict[str, str]:
@@ -106,7 +103,7 @@ async def test_context_lists_what_was_shortened_and_where_the_whole_text_is(tmp_
         reply = await harness.send("/context")
     assert shortened
     last = reply[reply.index("shortened so far:") :]
-    assert last.count("summed up") == len(shortened) and " → " in last
+    assert last.count("summarized") == len(shortened) and " → " in last
     assert f"agent runs events {shortened[-1].run_id} --type context" in last
     assert "summaries" in parts(reply)
 

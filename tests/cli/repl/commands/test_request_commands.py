@@ -1,6 +1,5 @@
 """/init and /review: requests with a prompt of ours."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -29,10 +28,8 @@ async def harness(tmp_path: Path) -> AsyncIterator[ReplHarness]:
     harness = ReplHarness(
         tmp_path / "home", AGENT_MODEL=model, AGENT_PLANNING="auto", AGENT_APPROVAL_MODE="yolo", PATH="/usr/bin:/bin"
     )
-    queue_task = asyncio.ensure_future(harness.repl.queue.run())
-    yield harness
-    harness.repl.queue.stop()
-    await queue_task
+    async with harness.serving():
+        yield harness
 
 
 def messages(harness: ReplHarness, role: str) -> list[str]:

@@ -14,6 +14,7 @@ from agent.workspace.request_context import COMPACT_REQUEST
 from cli.repl.commands.session_commands import (
     COMPACTED,
     NEW_SESSION,
+    NO_OTHER_SESSION,
     NOTHING_TO_REDO,
     NOTHING_TO_UNDO,
     REWOUND,
@@ -47,10 +48,8 @@ async def harness(tmp_path: Path) -> AsyncIterator[ReplHarness]:
     harness = ReplHarness(tmp_path / "home", AGENT_MODEL=model, AGENT_APPROVAL_MODE="auto-edit")
     (harness.repl.state.cwd / "a.txt").write_text("one\n")
     harness.programs.runs_undo = True
-    queue_task = asyncio.ensure_future(harness.repl.queue.run())
-    yield harness
-    harness.repl.queue.stop()
-    await queue_task
+    async with harness.serving():
+        yield harness
 
 
 def files(harness: ReplHarness) -> dict[str, str]:
@@ -185,6 +184,22 @@ async def test_an_interrupted_run_is_resumed(harness: ReplHarness) -> None:
     assert (await harness.send(f"/resume {harness.repl.require_run_id()}")).startswith(
         f"error: {harness.repl.require_run_id()} is already finished"
     )
+
+
+async def test_a_run_that_was_stopped_before_other_requests_is_resumed_only_by_its_name(harness: ReplHarness) -> None:
+    harness.repl.accept("slow")
+    await harness.wait_for_event("step.started")
+    harness.repl.interrupt()
+    await harness.wait_idle()
+    interrupted = harness.repl.require_run_id()
+    remove_delays(harness)
+    await harness.send("hello")
+    later = harness.repl.require_run_id()
+    assert (await harness.send("/resume")).startswith(f"error: {NO_OTHER_SESSION}")
+    assert harness.repl.require_run_id() == later
+    await harness.send(f"/resume {interrupted}")
+    event = harness.ui.events[-1].event
+    assert isinstance(event, RunCompleted) and (event.subtype, event.result) == ("success", "late")
 
 
 async def test_a_run_that_was_rewound_is_not_resumed(harness: ReplHarness) -> None:

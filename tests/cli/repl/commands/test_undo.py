@@ -46,3 +46,31 @@ def test_undo_asks_before_it_restores_files(open_terminal: OpenTerminal) -> None
     terminal.send_line("/redo -y")
     terminal.wait_until(lambda: new.exists(), "the file to come back")
     assert new.read_text() == "new"
+
+
+def test_a_folder_that_a_command_makes_in_a_later_request_is_undone(open_terminal: OpenTerminal) -> None:
+    terminal = open_terminal(
+        *(
+            {
+                "match": {"contains": request},
+                "tool_calls": [{"name": "run_command", "arguments": {"command": command}}],
+            }
+            for request, command in (
+                ("please look", "echo seen"),
+                ("please make", "mkdir made && echo hi > made/it && echo done"),
+            )
+        ),
+        {"match": {"contains": "seen"}, "text": "I looked."},
+        {"match": {"contains": "done"}, "text": "I made it."},
+        AGENT_PLANNING="never",
+    )
+    terminal.send_line("please look")
+    terminal.wait_for("I looked.")
+    terminal.pause()
+    terminal.send_line("please make")
+    terminal.wait_for("I made it.")
+    terminal.pause()
+    made = terminal.folder / "made"
+    assert made.exists() and "internal error" not in terminal.full_text()
+    terminal.send_line("/undo --yes")
+    terminal.wait_until(lambda: not made.exists(), "the folder to go")

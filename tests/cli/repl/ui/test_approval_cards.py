@@ -113,7 +113,7 @@ def test_a_card_accepts_an_edited_command_or_a_reason() -> None:
 
 
 def test_a_question_is_answered_by_number_or_text() -> None:
-    for line, answer in (("2", "blue"), ("7", "7"), ("green", "green")):
+    for line, answer in (("2", "blue"), ("B", "blue"), ("7", "7"), ("x", "x"), ("green", "green")):
         harness = CardsHarness().receive(question("red", "blue")).mark_seen()
         assert harness.cards.answer_text(line)
         assert harness.sent == [AnswerQuestion(question_id="q", answer=answer)]

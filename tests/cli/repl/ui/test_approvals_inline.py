@@ -46,7 +46,7 @@ def test_keys_typed_ahead_do_not_answer(open_terminal: OpenTerminal) -> None:
     terminal.pause()
     terminal.send("n")
     wait_decision(terminal, "deny")
-    assert "yyyy" in terminal.pause()
+    terminal.wait_in_window("yyyy")
 
 
 def test_a_reason_for_declining_reaches_the_model(open_terminal: OpenTerminal) -> None:
@@ -115,7 +115,8 @@ def test_cards_are_queued_and_can_be_postponed(open_terminal: OpenTerminal) -> N
     )
     terminal.send_line("push both")
     terminal.wait_for("(1 more waiting)")
-    assert "2 waiting for you" in terminal.pause()
+    terminal.pause()
+    terminal.wait_in_window("2 waiting for you")
     terminal.send(ESC)
     terminal.wait_for(f"{FOCUS_HINT} (1 more waiting)")
     terminal.send("a draft" + TAB)
@@ -196,6 +197,7 @@ def test_a_long_file_can_be_read_completely_before_it_is_allowed(open_terminal: 
     terminal = open_terminal(*replies, PAGER="sh -c 'cat > pager.txt; echo READ'", AGENT_APPROVAL_MODE="ask")
     terminal.send_line("write it")
     terminal.wait_for("[v] view all")
+    terminal.wait_for("300 + line 300\n")
     shown = terminal.pause()
     assert "1 + line 1\n" in shown and "300 + line 300\n" in shown and "150 + line 150" not in shown
     terminal.send("v")

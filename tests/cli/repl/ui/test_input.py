@@ -27,7 +27,8 @@ def test_alt_enter_inserts_a_new_line_and_enter_sends(open_terminal: OpenTermina
     terminal = open_terminal(answer("Understood."))
     terminal.wait_ready()
     terminal.send("first line" + ESC + ENTER + "second line")
-    terminal.wait_for("second line")
+    # Below the first one, not below the mark of the prompt.
+    terminal.wait_for("\n  second line")
     terminal.send(ENTER)
     terminal.wait_for("Understood.")
     assert request(terminal) == "first line\nsecond line"

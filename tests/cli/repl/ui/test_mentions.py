@@ -134,7 +134,7 @@ def test_a_file_or_folder_that_cannot_be_read_is_told(folder: Path, monkeypatch:
         raise PermissionError(13, "Permission denied")
 
     (folder / "src").mkdir()
-    monkeypatch.setattr(Path, "open", refuse)
+    monkeypatch.setattr(os, "open", refuse)
     monkeypatch.setattr(os, "scandir", refuse)
     assert find_mentions("@a.txt @src", folder).problems == (
         "@a.txt not attached: Permission denied",

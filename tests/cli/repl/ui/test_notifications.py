@@ -55,7 +55,7 @@ def test_questions_and_the_end_of_long_runs_notify_the_user(
     expect_notifications(terminal, NEEDED)
     terminal.pause()
     terminal.send("n")
-    terminal.wait_for("exit 57")
+    terminal.wait_for("because you declined")
     expect_notifications(terminal, NEEDED, FAILED)
     terminal.send_line("quick")
     terminal.wait_for("At once.")
@@ -65,7 +65,7 @@ def test_questions_and_the_end_of_long_runs_notify_the_user(
     terminal.wait_for(QUESTION_HINT)
     expect_notifications(terminal, NEEDED, FAILED, NEEDED)
     terminal.send(ctrl("c"))
-    terminal.wait_for("exit 130")
+    terminal.wait_for("stopped by you")
 
 
 @slow

@@ -137,6 +137,8 @@ def test_a_wrapped_draft_survives_a_narrower_window(open_tmux: Callable[..., Tmu
     terminal.wait_for("in a narrow window")
     terminal.resize(60, 24)
     terminal.wait_for("row in a narro\nw window")
-    shown = terminal.wait_for("3 ok")
+    terminal.wait_for("3 ok")
+    # The prompt is drawn in a frame after the last line.
+    shown = terminal.wait_for("> a draft that is")
     assert_complete(shown)
     assert shown.count("> a draft that is") == 1, shown

@@ -140,11 +140,15 @@ def test_other_steps_continue_while_one_waits_for_approval(user: User) -> None:
         plan(step("a"), step("b")),
         step_call("a", "run_command", command=PUSH),
         step_reply("a", "a done"),
-        step_reply("b", "b done", delay_ms=700),
+        step_call("b", "run_command", command="until test -e go; do sleep 0.05; done"),
+        step_reply("b", "b done"),
         {"match": {"purpose": "composer"}, "text": "both"},
     )
-    terminal = PtyTerminal(user, "run", "x", "--plain", "--model", model)
+    folder = user.home / "work"
+    folder.mkdir()
+    terminal = PtyTerminal(user, "run", "x", "--plain", "--model", model, "-C", str(folder))
     terminal.wait_for("[n] no")
+    (folder / "go").touch()
     terminal.wait_for("b: ok")
     terminal.send_line("y")
     assert terminal.wait_exit()[0] == 1

@@ -31,7 +31,7 @@ def approvals(events: list[dict[str, object]]) -> list[dict[str, object]]:
 def test_the_opinion_is_on_the_card_and_the_user_decides(user: User) -> None:
     terminal = PtyTerminal(user, "run", "push it", *flags(user, opinion("ask")))
     card = terminal.wait_for("[y] once")
-    assert "reviewer: needs your look. It pushes to origin." in card
+    assert "reviewer: needs a closer look. It pushes to origin." in card
     terminal.send_line("y")
     assert terminal.wait_exit()[0] == 0
 

@@ -79,6 +79,11 @@ def test_everything_a_command_did_is_taken_back_and_done_again(user: User, proje
     assert not (user.data / "sessions" / "s" / "checkpoint").exists()
 
 
+def test_files_and_folders_are_counted_apart(user: User, project: Path) -> None:
+    run(user, project, *one_step(command("mkdir d; echo x > d/x"), step_reply("s1", "done")))
+    assert user.agent("sessions", "diff", "s").stderr == "1 file and 1 folder\n"
+
+
 def test_what_the_user_changed_since_is_not_touched(user: User, project: Path) -> None:
     run(user, project, *one_step(command("echo two > a.txt; rm gone.txt"), step_reply("s1", "done")))
     (project / "a.txt").write_text("mine\n")

@@ -89,7 +89,7 @@ class _Handler(SimpleHTTPRequestHandler):
 @contextmanager
 def server(folder: Path) -> Iterator[str]:
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Handler, directory=str(folder))) as http:
-        thread = threading.Thread(target=http.serve_forever, daemon=True)
+        thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
         thread.start()
         yield f"127.0.0.1:{http.server_port}"
         http.shutdown()

@@ -101,6 +101,38 @@ def test_a_manifest_is_the_ceiling_of_a_run_with_a_lead(user: User) -> None:
     assert ended.events[-1]["missing"]["writes"] == ["other.txt"]  # type: ignore[index]
 
 
+def test_a_run_under_a_manifest_is_resumed_only_under_one(user: User) -> None:
+    user.environ.update(AGENT_PLANNING="auto", AGENT_APPROVAL_MODE="yolo")
+    folder, manifest = work(user), write_manifest(user, 'writes = ["src"]')
+    model = user.script(lead_call("write_file", path="other.txt", content="b"), lead_reply("done"))
+    first = user.agent("run", "go", "--model", model, "-C", str(folder), "--manifest", manifest)
+    assert (first.exit_code, f"--manifest {manifest}" in first.stderr) == (57, True)
+    again = user.script(lead_call("write_file", path="other.txt", content="b"), lead_reply("done"))
+    for words in (("resume",), ("run", "-c")):
+        refused = user.agent(*words, "--model", again, "-C", str(folder))
+        assert (refused.exit_code, (folder / "other.txt").exists()) == (2, False)
+        assert f"was limited by the manifest {manifest}" in refused.stderr
+    command = json.dumps({"type": "resume", "run_id": first.stderr.rpartition("agent resume ")[2].split()[0]})
+    streams = ("--input-format", "stream-json", "--output-format", "stream-json")
+    by_program = user.agent("run", *streams, "--model", again, "-C", str(folder), stdin=command + "\n")
+    assert "was limited by the manifest" in str(by_program.events) and not (folder / "other.txt").exists()
+    write_manifest(user, 'writes = ["other.txt"]')
+    assert user.agent("resume", "--model", again, "-C", str(folder), "--manifest", manifest).exit_code == 0
+    assert (folder / "other.txt").exists()
+
+
+def test_no_manifest_lets_a_run_schedule_another_one(user: User) -> None:
+    user.environ["AGENT_PLANNING"] = "auto"
+    (user.data / "queue").mkdir(parents=True, mode=0o700)
+    call = {"action": "add", "type": "command", "content": "make", "delay_minutes": 5}
+    model = user.script(lead_call("schedule_task", **call), lead_reply("done"))
+    manifest = write_manifest(user, 'programs = ["make"]\ntools = ["schedule_task"]')
+    ended = user.agent("run", "go", "--model", model, "-C", str(work(user)), "--manifest", manifest)
+    assert ended.exit_code == 57
+    assert "schedule_task add make [denied" in ended.stderr and "change these lines" not in ended.stderr
+    assert user.agent("tools", "call", "schedule_task", "action=list").stdout == "(nothing is scheduled)\n"
+
+
 def test_with_deny_the_run_goes_on_and_lists_everything_at_its_end(user: User) -> None:
     user.environ["AGENT_PLANNING"] = "auto"
     folder = work(user)

@@ -9,6 +9,8 @@ from tests.agent.sessions.past_runs import completed_run, run_start, write_run
 from tests.cli.pty_terminal import PtyTerminal
 from tests.cli.terminal_user import ProgramResult, User, answer
 
+pytestmark = pytest.mark.slow
+
 OLD = 1_000_000_000.0
 
 
@@ -61,7 +63,6 @@ def test_the_run_to_resume_is_that_of_the_current_folder(user: User, folders: tu
     assert "run-20250101120001-aaaaaa in ~/second, " in ended.stderr
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("is_elsewhere", [False, True])
 def test_a_run_that_is_not_the_newest_is_asked_about(
     user: User, folders: tuple[Path, Path], *, is_elsewhere: bool

@@ -43,7 +43,9 @@ def tools() -> list:
             tool("work", description="the same name again"),
             tool(""),
             tool("run_command", description="shadow a built-in\u200b\u202e tool"),
-            tool("n" * 200),
+            tool(
+                "n" * 200, schema={"type": "object", "properties": {"a": {"description": "a\U000e0041\u202e\x1b[2Jb"}}}
+            ),
         ]
     if MODE == "no-object":
         return [tool(schema={"type": "string"})]

@@ -1,14 +1,16 @@
 """Values in secret files are masked in the output of commands, however a command gets at them."""
 
 import base64
+import os
 from pathlib import Path
 
 import pytest
 
 from tests.tooling.tool_harness import ToolHarness
 from tooling.approvals.policy import PolicyApprover
+from tooling.safety.secrets import secret_files
 from tooling.safety.secrets.redact import Redactor
-from tooling.safety.secrets.secret_files import SecretFiles, find_secret_files, secret_values
+from tooling.safety.secrets.secret_files import SecretFileFinder, SecretFiles, secret_values
 
 KEY = "Xk29-vLq0_Zt7bMw41"
 ENV = f"PORT=3000\nNODE_ENV=production\nAPI_KEY={KEY}\nDATABASE_URL=postgres://me:pa55-word-9@db:5432/app\n"
@@ -66,6 +68,8 @@ async def test_a_secret_file_written_later_is_read_before_the_next_command(proje
         (".pgpass", "h:5432:db:me:s3cret-pw\n", ["s3cret-pw"]),
         (".npmrc", "//r.example/:_authToken=npm-1234567-Z\n", ["npm-1234567-Z"]),
         ("id_rsa", "-----BEGIN KEY-----\n" + "Ab1+" * 16 + "\n-----END KEY-----\n", ["Ab1+" * 16]),
+        (".env", 'APP_SECRET="first-Part99\nsecond-Part99"\nPORT=1\n', ["first-Part99", "second-Part99"]),
+        (".env", "export APP_KEY='one-Part11\n\ntwo-Part22\n'\n", ["one-Part11", "two-Part22"]),
     ],
 )
 def test_values_are_secret_by_their_key_or_their_look(name: str, text: str, values: list[str]) -> None:
@@ -77,7 +81,33 @@ def test_the_search_for_secret_files_is_bounded(tmp_path: Path) -> None:
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("A_KEY=abc-123-DEF\n")
-    assert find_secret_files((tmp_path,)) == [tmp_path / "a/.env"]
+    assert SecretFileFinder().find((tmp_path,)) == [tmp_path / "a/.env"]
     redactor = Redactor()
     SecretFiles(redactor).learn((tmp_path, tmp_path / "missing"))
+    assert redactor.redact("abc-123-DEF") == "[REDACTED]"
+
+
+def test_a_folder_is_listed_again_only_if_it_has_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(secret_files, "_TICK_NS", -1)
+    listed: list[str] = []
+    scandir = os.scandir
+    monkeypatch.setattr(os, "scandir", lambda folder: (listed.append(Path(folder).name), scandir(folder))[1])
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b/link.env").symlink_to("target")
+    finder = SecretFileFinder()
+    assert finder.find((tmp_path,)) == [tmp_path / "b/link.env"]
+    listed.clear()
+    before = (tmp_path / "a").stat().st_ctime_ns
+    while (tmp_path / "a").stat().st_ctime_ns == before:
+        # Until the clock of the file system ticks.
+        (tmp_path / "a/.env").unlink(missing_ok=True)
+        (tmp_path / "a/.env").touch()
+    assert sorted(finder.find((tmp_path,))) == [tmp_path / "a/.env", tmp_path / "b/link.env"]
+    assert listed == ["a"]
+    # What a link leads to may appear at any time, without a change of its folder.
+    (tmp_path / "b/target").write_text("A_KEY=abc-123-DEF\n")
+    redactor = Redactor()
+    learning = SecretFiles(redactor)
+    learning.learn((tmp_path,))
     assert redactor.redact("abc-123-DEF") == "[REDACTED]"

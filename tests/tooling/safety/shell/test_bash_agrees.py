@@ -101,7 +101,7 @@ def run_in_bash(text: str) -> list[tuple[str, ...]]:
     # Some of the texts write files.
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
-            ["bash", "-c", script], stdin=subprocess.DEVNULL, capture_output=True, timeout=10, check=False, cwd=folder
+            ["bash", "-c", script], stdin=subprocess.DEVNULL, capture_output=True, timeout=120, check=False, cwd=folder
         )
     return [tuple(line.split("\x1f")[1:]) for line in done.stdout.decode().split("\x1e") if line]
 

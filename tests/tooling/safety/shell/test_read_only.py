@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.tooling.safety.judge_harness import judge_command
 from tooling.safety.shell.read_only import only_reads
 
 READS = """
@@ -94,6 +95,11 @@ def lines(text: str) -> list[str]:
 @pytest.mark.parametrize("command", lines(READS))
 def test_a_command_that_looks_around_only_reads(command: str) -> None:
     assert only_reads(command, Path("/srv/project"))
+
+
+def test_the_verdict_tells_what_only_reads() -> None:
+    commands = ["ls -la src", "cat a.py | head -20", "true", "rm a.py", "echo a > b", "cat /etc/shadow", "make"]
+    assert [judge_command(command).only_reads for command in commands] == [True] * 3 + [False] * 4
 
 
 @pytest.mark.parametrize("command", [*lines(CHANGES), "", "ls\x00", "ls\u202e"])

@@ -13,7 +13,7 @@ from tooling.contract.context import ExecCtx
 from tooling.safety.action_judge import ActionJudge
 from tooling.safety.shell.path_access import PathAccess
 from tooling.safety.shell.reader import ShellReader
-from tooling.safety.shell.rules import PATTERNS_DIR, Rule, load_rules, rule_texts, rule_word
+from tooling.safety.shell.rules import PATTERNS_DIR, Exemption, Rule, load_rules, rule_texts, rule_word
 from tooling.safety.shell.shell_judge import RULES_INCOMPLETE_WARNING
 
 RULE_SET = load_rules()
@@ -52,9 +52,40 @@ def test_a_rule_matches_its_examples_and_not_its_counterexamples(rule: Rule) -> 
     assert [example for example in rule.not_match if rule.id in matching_rules(example)] == []
 
 
+@pytest.mark.parametrize("exemption", RULE_SET.exemptions, ids=lambda exemption: exemption.id)
+def test_an_exemption_lifts_its_rules_for_its_examples_and_for_no_counterexample(exemption: Exemption) -> None:
+    assert min(len(exemption.match), len(exemption.not_match)) >= 2
+    assert set(exemption.exempts) <= {rule.id for rule in RULES if not rule.blocked}
+    assert [example for example in exemption.match if matching_rules(example) & {*exemption.exempts}] == []
+    assert [example for example in exemption.not_match if not matching_rules(example)] == []
+
+
+@pytest.mark.parametrize("option", [" --a=b", " -n x", " a", " --", " a:b", ".a()"])
+def test_many_words_after_an_exempt_command_are_matched_without_backtracking(option: str) -> None:
+    for exemption in RULE_SET.exemptions:
+        for example in exemption.match:
+            RULE_SET.find_matches(example + option * 200 + "!")
+
+
+def test_an_exemption_needs_a_rule_to_lift_and_never_lifts_a_block(tmp_path: Path) -> None:
+    rule = {"id": "r", "pattern": "^frob", "blocked": True, "category": "x", "reason": "it frobs"}
+    exemption = {"id": "e", "pattern": "frob", "forbidden": "now", "exempts": ["r"]}
+    broken = {"id": "b", "pattern": "frob", "forbidden": "", "exempts": ["r"]}
+    (tmp_path / "a.json").write_text(json.dumps({"patterns": [rule], "exemptions": [exemption, broken]}))
+    rules = load_rules(tmp_path)
+    assert rules.problems == ("a.json: an exemption was skipped: b exempts nothing or forbids nothing",)
+    assert [found.id for found in rules.find_matches("frob it")] == ["r"]
+
+
+def test_a_redirection_is_judged_in_an_exempt_command() -> None:
+    assert matching_rules("kubectl get pods > pods.txt") == set()
+    assert matching_rules("kubectl get secrets > pods.txt") == {"cloud"}
+
+
 def test_no_example_is_in_the_corpora() -> None:
     lines = {line.rpartition("\t")[2] for path in CORPORA.glob("*.txt") for line in path.read_text().splitlines()}
-    assert {example for rule in RULES for example in (*rule.match, *rule.not_match)} & lines == set()
+    examples = {example for rule in (*RULES, *RULE_SET.exemptions) for example in (*rule.match, *rule.not_match)}
+    assert examples & lines == set()
 
 
 def judge_command(judge: ActionJudge, command: str, tmp_path: Path, *, chat_type: str = "private") -> Decision:

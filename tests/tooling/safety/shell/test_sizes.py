@@ -33,6 +33,7 @@ def test_a_text_with_too_many_operators_asks_without_being_read(text: str) -> No
         'bash -c "' * 40_000,
         "find . " + "-nam[e] x " * 20_000,
         "cd a;" * 700,
+        "echo a" + "#" * 50_000,
     ],
 )
 def test_many_words_are_judged_in_linear_time(text: str) -> None:

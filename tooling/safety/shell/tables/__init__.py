@@ -1,1 +1,1 @@
-"""Tables of what programs run: interpreters, wrappers, options, dangerous calls."""
+"""Tables of the code that programs run: interpreters, wrappers, options, dangerous calls."""

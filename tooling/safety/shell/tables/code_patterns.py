@@ -84,11 +84,16 @@ DANGERS: dict[str, tuple[Danger, ...]] = {
         _network(
             r"\bsocket\.(?:socket|create_connection|getaddrinfo|gethostbyname)\b|\burlopen\b|\burlretrieve\b|urllib\.request\b"
             r"|\brequests\.(?:get|post|put|delete|patch|head|request|[Ss]ession)\b|\bhttpx\.(?:get|post|put|Client|AsyncClient|stream)"
+            r"|\b(?:http\.server|socketserver|webbrowser|antigravity|imaplib|poplib|nntplib|docker|kubernetes|fabric|scapy|slack_sdk|twilio)\b"
+            r"|\bhub\.load\s*\(|trust_remote_code|\bfrom_pretrained\s*\(|\bload_dataset\s*\(|\bsnapshot_download\b|\bhf_hub_download\b"
+            r"|\bnltk\.download\b|\bopen_connection\b|\bgdown\b|\bpip\.main\b|\bpip\._internal\b"
             r"|\baiohttp\b|http\.client\b|\bHTTPS?Connection\b|\bftplib\b|\bsmtplib\b|\btelnetlib\b|\bparamiko\b|\bxmlrpc\b|\bboto3\b"
         ),
         _hidden(
             r"(?<![\w.])(?:exec|eval|compile)\s*\(|\bgetattr\s*\(\s*(?:os|__import__|__builtins__|builtins|subprocess|sys)\b"
             r"|__builtins__|\bmarshal\.loads|\bctypes\b|globals\(\)\s*\[|import_module\s*\(\s*[^'\")]|\b__import__\s*\(\s*[^'\")]"
+            r"|\b(?:pickle|dill|cloudpickle|joblib|marshal)\.load\b|\bshelve\.open|yaml\.load\s*\((?!.*SafeLoader)|\bcode\.interact|\brunpy\b"
+            r"|sys\.path\.(?:insert|append)\([^)]*['\"](?:/tmp|/var|/dev|~|\.\./\.\.)|\bsetu?r?e?s?[ug]id\s*\(|\bos\.(?:chroot|mknod|setns)\s*\("
             r"|pickle\.loads|\bUnsafeLoader\b|\bunsafe_load|import_module\s*\([^)]*\+|__import__\s*\([^)]*\+|\bbuiltins\b|\bcffi\b"
         ),
         _dump(
@@ -110,6 +115,8 @@ DANGERS: dict[str, tuple[Danger, ...]] = {
             r"\bopen\([^)]*['\"]w[bt+]*['\"]\s*\)\.close\(|\.truncate\(\s*0?\s*\)|write_(?:text|bytes)\(\s*b?['\"]{2}\s*\)"
         ),
         _ends(r"\bos\.kill(?:pg)?\s*\(|\.(?:terminate|kill)\s*\(\s*\)"),
+        _dump(r"\bkeyring\.get|\bgetpass\.getpass|\bnetrc\.netrc"),
+        _runs(r"\b(?:crontab|plumbum|pexpect|invoke)\.\w"),
         _erases(
             r"\bobjects\b[^;\n]*\.(?:delete|_raw_delete)\s*\(|\b(?:drop_all|drop_database|delete_many|flushall|flushdb)\s*\("
         ),
@@ -120,6 +127,7 @@ DANGERS: dict[str, tuple[Danger, ...]] = {
         _dump(r"%ENV\b|\bkeys\s*\(?\s*%?ENV"),
         _home(r"\$ENV\{['\"]?HOME"),
         _bomb(r"\bfork\b.*\bwhile\b|\bwhile\b.*\bfork\b"),
+        _ends(r"(?<![\w$@%>])kill\b\s*\(?\s*[\d'\"A-Z-]"),
     ),
     "ruby": (
         _passed(r"method\(\s*:(?:delete|unlink|rm|rm_rf|rm_r|system|exec|spawn|rename)"),
@@ -132,14 +140,17 @@ DANGERS: dict[str, tuple[Danger, ...]] = {
         _bomb(r"(?:loop|while|until).*\bfork\b|\bfork\b.*(?:while|until)\b"),
     ),
     "javascript": (
-        _passed(r"\b(?:unlink|rm|rmdir|exec|spawn|execFile)(?:Sync)?\s*[,)](?!\s*=>)"),
+        _passed(
+            r"\b(?:unlink|rm|rmdir|exec|spawn|execFile)(?:Sync)?\s*[,)](?!\s*=>)|\b(?:unlink|rm|rmdir|exec\w*|spawn\w*?)(?:Sync)?\s*:\s*\w"
+        ),
         _network(
             r"(?<![\w.])fetch\s*\(|\bhttps?['\"]?\)?\.(?:get|request)\b|\bnet['\"]?\)?\.(?:connect|createConnection|Socket)\b"
             r"|(?:node:)?(?:https?|net|tls|dgram)['\"]\).*?\.(?:get|request|connect)\s*\("
+            r"|createServer\s*\(|\.listen\s*\("
             r"|new WebSocket|\baxios\b|\bdgram\b|\bdns['\"]?\)?\.|Deno\.connect|Bun\.connect|\btls['\"]?\)?\.connect"
         ),
         _hidden(
-            r"(?<![\w.])eval\s*\(|new Function\s*\(|\bvm['\"]?\)?\.(?:run|Script)|process\.binding|process\.dlopen"
+            r"(?<![\w.])eval\s*\(|(?<![\w.])Function\s*\(|import\(\s*['\"](?:node:)?child_process|\bvm['\"]?\)?\.(?:run|Script)|process\.binding|process\.dlopen"
         ),
         _dump(
             rf"process\.env\b(?!\.\w|\[|\?)|process\.env(?:\.|\[['\"])\w*{_SECRET}|Deno\.env\.toObject|Bun\.env\b(?!\.)"
@@ -147,26 +158,39 @@ DANGERS: dict[str, tuple[Danger, ...]] = {
         _root(r"(?:readdir(?:Sync)?|chdir)\(\s*['\"]/['\"]"),
         _home(r"homedir\s*\(|process\.env\.HOME\b"),
         _kills(r"\bprocess\.kill\s*\(\s*-?1\b"),
+        _ends(r"\bprocess\.kill\s*\("),
+        _empties(r"\btruncate(?:Sync)?\s*\(|\bwriteFile(?:Sync)?\([^,]+,\s*(?:''|\"\")\s*[,)]"),
         _bomb(r"(?:while\s*\(\s*(?:1|true)|for\s*\(;;\)).*(?:fork|spawn|exec)\w*\s*\("),
     ),
     "php": (
         _passed(r"['\"](?:unlink|rmdir|system|exec|shell_exec|passthru|popen|proc_open|rename)['\"]"),
         _network(
-            r"fsockopen|curl_init|stream_socket_client|socket_create|(?:file_get_contents|fopen|copy)\s*\(\s*['\"](?:https?|ftp):"
+            r"fsockopen|(?<![\w>:])mail\s*\(|curl_init|stream_socket_client|socket_create|(?:file_get_contents|fopen|copy)\s*\(\s*['\"](?:https?|ftp):"
         ),
         _hidden(
             r"\beval\s*\(|\bassert\s*\(|create_function|base64_decode|gzinflate|str_rot13|\$\w+\s*\(|\bcall_user_func"
         ),
         _dump(r"\$_ENV\b(?!\[)|\$_SERVER\b(?!\[)|\bgetenv\s*\(\s*\)|phpinfo\s*\("),
         _home(r"getenv\(['\"]HOME"),
+        _ends(r"\bposix_kill\s*\("),
     ),
     "lua": (_network(r"require\s*\(?['\"]socket"), _hidden(r"\bloadstring\s*\(|(?<![\w.])load\s*\(|package\.loadlib")),
     "r": (
-        _network(r"download\.file|\burl\s*\(|httr::|curl::|install\.packages"),
-        _hidden(r"eval\s*\(\s*parse"),
+        _network(
+            r"download\.file|\burl\s*\(|httr2?::|curl::|install\.packages|\binstall_\w+\s*\(|(?:source|read\w*|fread|readRDS)\s*\(\s*['\"](?:https?|ftp):"
+        ),
+        _hidden(r"eval\s*\(\s*(?:parse|str2)|\bdyn\.load\s*\(|\.Call\s*\("),
+        _home(r"path\.expand\(|Sys\.getenv\(['\"]HOME"),
+        _passed(r"\b(?:file\.remove|unlink)\b(?!\s*\()"),
+        _ends(r"\bpskill\s*\("),
         _dump(r"Sys\.getenv\s*\(\s*\)"),
     ),
-    "julia": (_network(r"\bdownload\s*\(|HTTP\."), _dump(r"\bENV\b(?!\[)"), _hidden(r"\bccall\b|include_string")),
+    "julia": (
+        _network(r"\bdownload\s*\(|HTTP\."),
+        _dump(r"\bENV\b(?!\[)"),
+        _hidden(r"\bccall\b|include_string"),
+        _passed(r"\brm\s*[,.)]"),
+    ),
     "osascript": (_runs(r"."),),
     "tcl": (_runs(r"\b(?:exec|spawn|system|socket|open\s+\"?\|)"), _hidden(r"\beval\b")),
     "groovy": (_runs(r"\.execute\s*\(|ProcessBuilder|Runtime"), _network(r"new URL|https?://")),
@@ -191,6 +215,9 @@ DANGERS: dict[str, tuple[Danger, ...]] = {
     ),
     "jq": (_dump(r"(?<![.\w\"$])env\b(?!\s*\.\w|\")|\$ENV\b(?!\s*[.\[])"), _dump(rf"(?:\benv|\$ENV)\.\w*{_SECRET}")),
     "editor": (
+        _network(
+            r"\b(?:Plug|Plugin|Vundle|Coc|Mason|TS|Packer|Paq|Lazy|Dein|MiniDeps|GoInstall|GoUpdate)(?:[A-Z]\w*|!?\s|$)"
+        ),
         _runs(
             r"\b(?:sil(?:ent)?|noa\w*|keep\w+|verb\w*)!?\s+[^|]*!|^[:\s]*(?:\d*[%,$.]*\d*)?(?:r|w|read|write)?\s*!|\|\s*!|\n\s*(?:r\s*)?!|\b(?:system(?:list)?|job_start|jobstart"
             r"|termopen|libcall|writefile|delete|os\.execute|io\.popen|os\.remove)\s*\(|(?:^|[|:\n])\s*(?:sh(?:ell)?\b|ter(?:minal)?\b"
@@ -209,7 +236,7 @@ DANGERS: dict[str, tuple[Danger, ...]] = {
             r"\bsystem\b|\bshell\b|\bexec\w*\b|\bspawn\w*\b|\bpopen\b|\bsh(?:ell)?_?\w*\s*\(|run-(?:shell-command|program)"
             r"|\bprocess\*?\b|\bProcess\w*|ProcessBuilder|Runtime\b|\.execute\b|\be?syscmd\b|unsafePerformIO|call(?:Command|Process)"
             r"|read(?:Process|CreateProcess)|\bos[.:]|\bcmd\b|open-pipe|sys\.process|scala\.sys|!!|^:?!|\n:?!|\bsubprocess\b|Sys\.command"
-            r"|\bqx\b|\brun\s*[(\"'<]|\bshell_exec\b|QX|EVAL|System\.(?:cmd|shell)|Port\.open|:os\.cmd|Code\.eval"
+            r"|\bqx\b|[\"'][|<]\s*\w|\brun\s*[(\"'<]|\bshell_exec\b|QX|EVAL|System\.(?:cmd|shell)|Port\.open|:os\.cmd|Code\.eval"
         ),
         _network(r"socket|https?:|ftp:|\bfetch\b|\bcurl\b|download|URL\b|urlopen|Net\.|HTTP\b"),
         Danger(
@@ -226,7 +253,14 @@ DANGERS: dict[str, tuple[Danger, ...]] = {
         ),
         Danger(
             pattern=lazy_pattern(
-                r"\bdrop\s+(?:table|database|schema|user|role|view|index|column|constraint|function|trigger|extension|sequence|type|owned)\b"
+                r"\bdrop\s+[a-z]\w+\b|\brevoke\b|\bcreate\s+(?:user|role|extension|language|server|subscription|publication)\b"
+                r"|\blanguage\s+'?(?:c|pl\w+u)\b|\balter\s+(?:system|database)\b|\bkill\s+(?:query\s+|connection\s+)?\d|\bset\s+(?:global|persist)\b"
+                r"|\bload\s+(?:data|xml)\b|(?:^|[\n;])\s*(?:source\s|\\i\w*\s)|\bcopy\b.*\b(?:to|from)\s+'/|\blo_(?:import|export)\b|\bdblink\b"
+                r"|\bpg_(?:terminate|cancel)_backend\b|\bpg_(?:ls|read|stat)_\w*(?:file|dir)\w*|\bpg_(?:reload_conf|switch_wal|promote)\b"
+                r"|\bpragma\s+(?:writable|trusted)_schema\b|\bvacuum\s+into\b|(?:^|\n)\s*\.(?:restore|recover|clone|backup|save|cd|(?:read|import|output|once|open|log)\s+[\"']?[/~])"
+                r"|(?:^|[\n;])\s*shutdown\b|\bpurge\s+(?:binary|master)\b|\breset\s+(?:master|slave|replica)\b|\bflush\s+(?:privileges|tables|logs)\b"
+                r"|\binstall\s+(?:plugin|component|soname)\b|\bdo\s+\$|\bexecute\s+(?:immediate|'|\"|format)|\bexport\s+data\b|\bunload\s*\("
+                r"|\brename\s+(?:table|database)\b|\bdetach\s+delete\b|\balter\s+table\b.*\bdelete\b"
                 r"|\bdelete\s+from\b.*\bwhere\s+(?:true|1\s*=\s*1|1)\b|\btruncate\b|\bdelete\s+from\s+[\w.\"`]+\s*(?:;|$)"
                 r"|\binto\s+(?:out|dump)file\b|\bpg_read_file\b|\balter\s+(?:user|role)\b|\bgrant\b|\bupdate\s+[\w.]+\s+set\b(?!.*\bwhere\b)",
                 re.IGNORECASE | re.DOTALL,
@@ -256,7 +290,9 @@ PROCESS_CALLS: dict[str, tuple["re.Pattern[str]", ...]] = {
         ),
         lazy_pattern(r"\bsubprocess\.(?:run|call|check_call|check_output|Popen|getoutput|getstatusoutput)\s*\("),
         lazy_pattern(r"(?<![\w.])(?:check_output|check_call|Popen|getoutput|system|popen)\s*\("),
-        lazy_pattern(r"\bcreate_subprocess_(?:exec|shell)\s*\(|\bpty\.spawn\s*\(|\bpexpect\.(?:run|spawn)\s*\("),
+        lazy_pattern(
+            r"\bcreate_subprocess_(?:exec|shell)\s*\(|(?<![\w.])spawn\s*\(|\bpty\.spawn\s*\(|\bpexpect\.(?:run|spawn)\s*\("
+        ),
     ),
     "perl": (
         lazy_pattern(r"(?<![\w$@%>])(?:system|exec)\b\s*\(?"),
@@ -312,14 +348,23 @@ DELETE_CALLS: dict[str, tuple[tuple["re.Pattern[str]", tuple[str, ...]], ...]] =
         (
             lazy_pattern(
                 r"\b(?:rmSync|rmdirSync|removeSync|emptyDirSync|rimraf(?:\.sync)?)\s*\("
-                r"|\bfs\w*\.(?:rm|rmdir)\s*\(|Deno\.remove\w*\s*\("
+                r"|\b(?:fs\w*|promises['\"]?\)?)\.(?:rm|rmdir)\s*\(|Deno\.remove\w*\s*\("
             ),
             _RM_TREE,
         ),
         (lazy_pattern(r"\bunlink(?:Sync)?\s*\("), _RM),
     ),
     "php": ((lazy_pattern(r"\brmdir\s*\("), _RM_TREE), (lazy_pattern(r"(?<![\w>])unlink\s*\("), _RM)),
-    "r": ((lazy_pattern(r"\bunlink\s*\("), _RM_TREE),),
-    "lua": ((lazy_pattern(r"\bos\.remove\s*\("), _RM),),
+    "r": (
+        (lazy_pattern(r"\b(?:unlink|dir_delete)\s*\("), _RM_TREE),
+        (lazy_pattern(r"\b(?:file\.remove|file_delete)\s*\("), _RM),
+        (lazy_pattern(r"\bfile\.rename\s*\("), _MV),
+    ),
+    "lua": ((lazy_pattern(r"\bos\.remove\s*\("), _RM), (lazy_pattern(r"\bos\.rename\s*\("), _MV)),
     "julia": ((lazy_pattern(r"(?<![\w.])rm\s*\("), _RM_TREE),),
+    "elixir": (
+        (lazy_pattern(r"\bFile\.rm_rf!?\s*\(?"), _RM_TREE),
+        (lazy_pattern(r"\bFile\.(?:rm|rmdir)!?\s*\(?"), _RM),
+        (lazy_pattern(r"\bFile\.rename!?\s*\(?"), _MV),
+    ),
 }

@@ -52,6 +52,23 @@ LANGUAGES = {
     "mycli": "sql",
     "litecli": "sql",
     "usql": "sql",
+    "sqlite-utils": "sql",
+    "spark-sql": "sql",
+    "trino": "sql",
+    "presto": "sql",
+    "hive": "sql",
+    "beeline": "sql",
+    "snowsql": "sql",
+    "sqlcmd": "sql",
+    "clickhouse": "sql",
+    "clickhouse-local": "sql",
+    "clickhouse-client": "sql",
+    "cockroach": "sql",
+    "dolt": "sql",
+    "osqueryi": "sql",
+    "trdsql": "sql",
+    "octosql": "sql",
+    "dsq": "sql",
     "gdb": "debugger",
     "lldb": "debugger",
     "dc": "dc",
@@ -117,17 +134,17 @@ CODE_OPTIONS = {
     "elixir": ("-e", "--eval"),
     "editor": ("-c", "--cmd"),
     "lisp": ("--eval", "-eval", "--execute", "-f", "--funcall"),
-    "sql": ("-c", "-e", "--command", "--execute", "-cmd"),
+    "sql": ("-c", "-e", "--command", "--execute", "-cmd", "-q", "--query", "-Q", "--sql"),
     "debugger": ("-ex", "--ex", "-iex", "--eval-command", "-o", "--one-line"),
     "dc": ("-e",),
     "pdb": ("-c", "--command"),
     "timeit": ("-s", "--setup"),
     "other": (
         *("-e", "-E", "--eval", "-eval", "-x", "-b", "-r", "-l", "--load", "--execute", "--expr", "--python-expr"),
-        *("--batch-string", "--actions", "-c", "--command", "--evaluate", "-g", "-q", "--print"),
+        *("--batch-string", "--actions", "-c", "--command", "--evaluate", "-g", "-q", "--print", "-batch"),
     ),
 }
-# Languages that are another one in a different place.
+# Aliases of languages.
 SCANNED_AS = {"pdb": "python", "timeit": "python"}
 # Languages whose first plain word is program text, unless an option gives it.
 CODE_FIRST = frozenset({"awk", "sed", "jq", "timeit"})

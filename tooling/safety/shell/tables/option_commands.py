@@ -1,5 +1,8 @@
 """Tables of options and variables whose value is a command that the program runs."""
 
+from tooling.contract.lazy_pattern import lazy_pattern
+from tooling.safety.shell.command import is_unknown
+
 # Options whose value is shell text, by program, or by program and subcommand.
 SHELL_TEXT_OPTIONS: dict[str, tuple[str, ...]] = {
     key: tuple(options.split())
@@ -111,10 +114,20 @@ ARGV_OPTIONS: dict[str, tuple[str, ...]] = {
     "ttyd": ("--",),
 }
 # Variables whose value is a command line that another program runs.
-COMMAND_VARIABLES = frozenset(
+_COMMAND_VARIABLES = frozenset(
     """
     PAGER GIT_PAGER MANPAGER SYSTEMD_PAGER AWS_PAGER BAT_PAGER DELTA_PAGER PSQL_PAGER MYSQL_PAGER GH_PAGER CRASHPAGER
     EDITOR VISUAL GIT_EDITOR GIT_SEQUENCE_EDITOR SUDO_EDITOR SYSTEMD_EDITOR HGEDITOR SVN_EDITOR FCEDIT PSQL_EDITOR
     KUBE_EDITOR GH_EDITOR BUNDLER_EDITOR GEM_EDITOR CSCOPE_EDITOR HGMERGE GH_BROWSER MANLESS
     """.split()  # noqa: SIM905 (a list that is read as words)
 )
+_COMMAND_NAME = lazy_pattern(
+    r"(?i:(?:\w+_)?(?:CMD|COMMAND|EXEC|HOOK|RUNNER|WRAPPER|LAUNCHER|HELPER|PAGER|EDITOR|BROWSER|ASKPASS|PREPROCESSOR))"
+)
+
+
+def names_command(name: str, value: str) -> bool:
+    """Return whether a variable holds a command, by its known name or a telling one, and the value looks like one."""
+    if name in _COMMAND_VARIABLES:
+        return True
+    return " " in value and not is_unknown(value) and _COMMAND_NAME.fullmatch(name) is not None

@@ -5,7 +5,7 @@ from tooling.contract.fast_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wrapper:
-    """How to find the inner command: options with a value, flags, and positional words before it."""
+    """Location of the inner command: options with a value, flags, and positional words before it."""
 
     value_options: frozenset[str] = frozenset()
     flags: frozenset[str] = frozenset()

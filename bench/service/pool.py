@@ -32,7 +32,7 @@ _SCRIPT = (
 
 
 def pool() -> list[BenchResult]:
-    """Measure against what a worker does without containers: start the program, whose commands run in the sandbox.
+    """Measure against a worker without containers, which starts the program, whose commands run in the sandbox.
 
     Needs root and dockerd.
     """
@@ -88,14 +88,14 @@ async def _in_container(opened: ContainerPool, told: Receiver, session: str) -> 
 
 
 async def _until(is_true: Callable[[], bool]) -> None:
-    while not is_true():  # noqa: ASYNC110 (what is waited for tells nobody)
+    while not is_true():  # noqa: ASYNC110 (there is no event to wait for)
         await asyncio.sleep(0.002)
 
 
 def _in_process(script: Path, data: Path) -> float:
     data.mkdir(mode=0o700, exist_ok=True)
     environ = {"PATH": os.environ["PATH"], "AGENT_MEMORY": "false"}
-    # What others have left in /tmp must not count.
+    # Files of others in /tmp must not count.
     environ |= dict.fromkeys(("HOME", "AGENT_SANDBOX", "TMPDIR"), str(data))
     argv = [
         sys.executable,

@@ -32,7 +32,7 @@ KEY = "Ж".encode()
 # Part of the greeting.
 READY = b"Ctrl-D "
 _TIMEOUT_S = 60.0
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 _TICKS = os.sysconf("SC_CLK_TCK")
 # Every fragment is one token; a line of the stream is about a sentence long.
 _TOKEN_CHARS = 5
@@ -148,7 +148,7 @@ def drawing() -> list[BenchResult]:
     """Measure the CPU usage of drawing as many tokens: the real UI, without a run behind it."""
     with tempfile.TemporaryDirectory() as name:
         home, result = Home(Path(name)), Path(name, "share")
-        words = (PYTHON, "-m", "bench.drawing", str(WATCHED_S), str(TOKENS_PER_SECOND), str(result))
+        words = (PYTHON, "-m", "bench.terminal.drawing", str(WATCHED_S), str(TOKENS_PER_SECOND), str(result))
         with open_session(home, *words) as session:
             session.wait_for_exit()
         if not result.exists():

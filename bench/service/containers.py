@@ -19,7 +19,7 @@ from tooling.contract.command import CommandRequest
 ROUNDS = 30
 STARTS = 8
 CANCELS = 10
-# Cancelling must have killed everything within this time.
+# Time within which cancelling must have killed everything.
 MAX_CANCEL_MS = 2000
 
 

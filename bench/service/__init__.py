@@ -1,0 +1,1 @@
+"""Benches of the service: containers and the pool of executors."""

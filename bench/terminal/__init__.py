@@ -1,0 +1,1 @@
+"""Benches of the terminal: the prompt, its drawing, one frame."""
