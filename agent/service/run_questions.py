@@ -99,20 +99,25 @@ class RunQuestions:
             await self._send(question)
             return
         self._open[question.asked_as] = question
-        same = next((earlier for earlier in self._earlier if earlier.asks_the_same(question)), None)
-        if same is None:
-            await self._questions.open(self._task.task_id, question)
-            return
-        self._earlier.remove(same)
-        known = await self._read(same)
+        earlier = self._take_earlier(question)
+        known = [await self._read(same) for same in earlier]
         await self._questions.open(self._task.task_id, question)
         # Send the answer first: if this process ends between the two, the answer is not lost.
-        if known.state == "answered":
-            await self._forward(known, question)
-        await self._close(same)
-        late = await self._read(same)
-        if late.answer and known.state != "answered":
-            await self._forward(late, question)
+        answered = [same for same in known if same.state == "answered"]
+        if answered:
+            await self._forward(answered[-1], question)
+        for same in earlier:
+            await self._close(same)
+        late = [found for same in earlier if (found := await self._read(same)).answer]
+        if late and not answered:
+            await self._forward(late[-1], question)
+
+    def _take_earlier(self, question: PendingQuestion) -> list[PendingQuestion]:
+        """Return the same question of each earlier run; a run may have asked it more than once."""
+        found = {same.run_id: same for same in reversed(self._earlier) if same.asks_the_same(question)}
+        for same in found.values():
+            self._earlier.remove(same)
+        return sorted(found.values(), key=lambda same: same.asked_at)
 
     async def _forward(self, answered: PendingQuestion, question: PendingQuestion) -> None:
         # Whoever answers the old question after it was closed answers the new one: then it has its answer already.

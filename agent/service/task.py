@@ -261,6 +261,10 @@ class PendingQuestion:
         """Whether an answer to this question answers the other: all shown text is identical."""
         return self._shown == other._shown
 
+    def is_repetition_of(self, other: "PendingQuestion") -> bool:
+        """Whether this is the question of another run of the same task, asked again."""
+        return self.run_id != other.run_id and self.asks_the_same(other)
+
     def answer_to(self, other: "PendingQuestion") -> "PendingQuestion":
         """Return the other question with the answer to this one."""
         return replace(other, answer=self.answer, command=self.command, remember=self.remember, remark=self.remark)

@@ -3,7 +3,7 @@
 Attributes are merged key by key in one statement, so that a worker and a user can write at the same time.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -99,7 +99,10 @@ def answer_facts(question: PendingQuestion) -> dict[str, object]:
 
 
 def questions_of(status: WorkflowStatus) -> list[PendingQuestion]:
-    """Return the questions of a task, oldest first; a closed one stays closed, even if it was answered."""
+    """Return the questions of a task, oldest first; a closed one stays closed, even if it was answered.
+
+    An open question that a later run asks again is closed: the worker may have been killed before it closed it.
+    """
     noted = status.attributes or {}
     found: list[PendingQuestion] = []
     for key, stored in noted.items():
@@ -110,7 +113,12 @@ def questions_of(status: WorkflowStatus) -> list[PendingQuestion]:
             answered = decode(PendingQuestion, {**stored, **answer}, extra="ignore")
             question = replace(answered, state="answered") if question.state == "open" else answered
         found.append(question)
-    return sorted(found, key=lambda question: question.asked_at)
+    found.sort(key=lambda question: question.asked_at)
+    return [replace(one, state="expired") if one.state == "open" and _is_repeated(one, found) else one for one in found]
+
+
+def _is_repeated(question: PendingQuestion, among: Sequence[PendingQuestion]) -> bool:
+    return any(other.asked_at > question.asked_at and other.is_repetition_of(question) for other in among)
 
 
 def request_of(status: WorkflowStatus) -> TaskRequest:

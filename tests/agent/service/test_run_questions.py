@@ -117,3 +117,35 @@ async def test_a_user_who_answers_the_old_question_while_the_new_one_is_recorded
     finally:
         await engine.close()
     assert process.sent == [{"type": "answer", "question_id": "q1", "answer": "blue"}]
+
+
+class KilledBeforeClosing(AnsweredMeanwhile):
+    """The worker dies when it has stored the question of the resumed run, and before it closes the old one."""
+
+    async def close(self, task_id: str, question_id: str) -> None:
+        raise Killed
+
+
+class Killed(Exception):
+    pass
+
+
+async def test_a_worker_killed_while_it_takes_over_a_question_leaves_one_to_answer(tmp_path: Path) -> None:
+    engine = DbosEngine(tmp_path)
+    task = await engine.tasks.submit(TaskRequest(prompt="paint", session_id="s1"))
+    process = FakeProcess()
+    third = RunQuestions(process, task, engine.questions, 3600)  # type: ignore[arg-type]
+    try:
+        with pytest.raises(Killed):
+            await _take_over(KilledBeforeClosing(engine.questions, at=0), engine, task, tmp_path)
+        [question] = await engine.questions.list(task_id=task.task_id)
+        assert question.run_id == "run-2"
+        await engine.questions.answer(replace(question, answer="blue"))
+        await third.begin(SessionStore(tmp_path).open("s1"))
+        await third.apply(_asked("run-3"))
+        await third.send_answers()
+        left = await engine.questions.list(task_id=task.task_id)
+    finally:
+        await engine.close()
+    assert process.sent == [{"type": "answer", "question_id": "q1", "answer": "blue"}]
+    assert left == []
