@@ -1,4 +1,4 @@
-"""The two uses of DBOS beyond its public interface; `test_private_api.py` fails when they change.
+"""The three uses of DBOS beyond its public interface; `test_private_api.py` fails when they change.
 
 Recovery of a dead worker's tasks is otherwise part of the paid conductor. DBOS has no limit for one worker over
 several queues and cannot close a queue for a while: the settings of a queue are the same for all workers.
@@ -13,6 +13,8 @@ from dbos import DBOS
 
 ClaimLimit: TypeAlias = Callable[[str], int | None]
 _NO_ROOM = "worker_concurrency"
+_QUEUE_THREADS = "queue-worker-"
+_JOIN_S = 10.0
 
 
 def take_over(worker_ids: Sequence[str]) -> int:
@@ -47,3 +49,12 @@ def limit_claims(dbos: DBOS, room: ClaimLimit, on_claim: Callable[[str, Sequence
             return claimed, reason
 
     system_database.start_queued_workflows = limited  # type: ignore[method-assign, assignment]
+
+
+def stop_claims(dbos: DBOS) -> None:
+    """End the threads that claim tasks. DBOS would stop its event loop first, in which a task claimed late starts."""
+    for event in dbos.background_thread_stop_events:
+        event.set()
+    for thread in threading.enumerate():
+        if thread.name.startswith(_QUEUE_THREADS):
+            thread.join(_JOIN_S)

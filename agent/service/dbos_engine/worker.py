@@ -23,7 +23,7 @@ from agent.service.dbos_engine.database import (
     one_at_a_time,
 )
 from agent.service.dbos_engine.liveness import Liveness, new_worker
-from agent.service.dbos_engine.private_api import limit_claims, take_over
+from agent.service.dbos_engine.private_api import limit_claims, stop_claims, take_over
 from agent.service.dbos_engine.queue import DbosTasks, wake_file
 from agent.service.dbos_engine.records import (
     ATTEMPT,
@@ -104,6 +104,7 @@ class DbosWorker:
         self._stopping = asyncio.Event()
         self._renewed_at = time.monotonic()
         self._takes_over_from = 0.0
+        self._dbos: DBOS | None = None
 
     async def work(self, handler: TaskHandler, options: WorkOptions) -> int:
         """Run tasks until `stop` is called, or with `is_once` until no task can start."""
@@ -142,7 +143,7 @@ class DbosWorker:
             "scheduler_polling_interval_sec": 5.0,
             "enable_otlp": False,
         }
-        dbos = DBOS(config=config)
+        self._dbos = dbos = DBOS(config=config)
         register_workflows(self)
         DBOS.listen_queues(list(self._modes))
         with one_at_a_time(self._database):
@@ -197,6 +198,8 @@ class DbosWorker:
     async def _shut_down(self) -> None:
         """Stop the running tasks, return them to the queue, and shut down."""
         self._tasks.is_patient = False
+        if self._dbos:
+            await asyncio.to_thread(stop_claims, self._dbos)
         for attempt in self._running.values():
             attempt.cancel()
         if self._running:
