@@ -41,7 +41,7 @@ def _install(folder: Path) -> str:
     )
     with_pip = (
         [sys.executable, "-m", "venv", folder],
-        [python, "-m", "pip", "install", "--quiet", "--constraint", constraints, ROOT],
+        [python, "-m", "pip", "install", "--quiet", "--no-compile", "--constraint", constraints, ROOT],
     )
     try:
         return _run_all(with_uv)

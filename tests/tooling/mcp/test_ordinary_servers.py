@@ -119,7 +119,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
         except FileNotFoundError:
             # Without uv it takes minutes.
             _run(sys.executable, "-m", "venv", str(folder))
-            _run(python, "-m", "pip", "install", "-q", *packages)
+            _run(python, "-m", "pip", "install", "-q", "--no-compile", *packages)
     except (subprocess.SubprocessError, OSError) as problem:
         if os.environ.get("CI"):
             raise
