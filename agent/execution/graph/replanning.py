@@ -19,7 +19,7 @@ MAX_QUESTIONS = 2
 _REASON_CHARS = 300
 # A new plan cannot fix these.
 _NOT_REPLANNABLE = frozenset({exit_codes.NO_KEY, exit_codes.BAD_CONFIG, exit_codes.BUDGET, exit_codes.RETRY_LATER})
-_UNANSWERED = "nobody can be asked {question!r}: go on with an assumption, and say in the step that it is to be marked"
+_UNANSWERED = "nobody can be asked {question!r}: continue with an assumption, and say in the step that it is to be marked"
 
 
 def replan_failed(why: str) -> str:
@@ -144,7 +144,7 @@ class Replanner:
         await self._state.plan_log.completed.wait()
         async with self._lock:
             if is_success(response.status):
-                if plan := await self._replan_rest("the person has answered a question"):
+                if plan := await self._replan_rest("the user has answered a question"):
                     reason = f"{ANSWER}{_one_line(f'{question} — {response.text}')}"
                     if not self._state.revise(plan.steps, reason):
                         # A resumed run must know that the plan considers this answer.
