@@ -198,9 +198,9 @@ def test_adding_or_removing_a_rule_twice_is_an_error(user: User) -> None:
 
 
 def test_waiting_for_approval_does_not_count_towards_the_step_timeout(user: User) -> None:
-    terminal = run_push(user, "--set", "step_profiles.default.timeout_s=1")
+    terminal = run_push(user, "--set", "step_profiles.default.timeout_s=5")
     terminal.wait_for("[n] no")
-    time.sleep(1.5)
+    time.sleep(5.5)
     terminal.send_line("y")
     assert terminal.wait_exit()[0] == 1
 
