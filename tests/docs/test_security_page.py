@@ -13,6 +13,7 @@ from tests.sandbox.probes import ESCAPES
 PAGE = security_figures.PAGE.read_text()
 
 
+@pytest.mark.slow
 def test_the_figures_are_up_to_date() -> None:
     assert security_figures.update_table(PAGE) == PAGE, "run: python -m tests.docs.security_figures"
 

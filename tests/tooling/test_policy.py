@@ -182,6 +182,7 @@ def test_the_suggested_rule_is_narrow_and_sufficient(text: str, rule: str) -> No
     assert covers_command(rule, text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrapper", ["{}", "timeout 5 bash -c {}", "env A=b nice -n 5 sh -c {}"])
 async def test_the_rules_that_a_refusal_advises_allow_the_command(wrapper: str) -> None:
     useless = []

@@ -42,6 +42,7 @@ def test_every_dangerous_command_gets_at_least_its_minimum_decision() -> None:
     assert [command for (minimum, command), (_, verdict) in judged if verdict < MINIMUM[minimum]] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "wrapper", ["sh -c {}", *map(slow, ("bash -lc {}", "eval {}", "env LC_X=1 bash -c {}", "timeout 9 sh -c {}"))]
 )
@@ -54,6 +55,7 @@ def test_a_wrapper_never_lowers_a_verdict(wrapper: str) -> None:
     assert lowered == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "use",
     [

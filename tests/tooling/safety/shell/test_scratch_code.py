@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.tooling.safety.judge_harness import corpus, decision, judge_command
 from tooling.contract.action import Decision
 
@@ -58,6 +60,7 @@ def test_a_script_that_the_text_itself_writes_is_read_instead() -> None:
     assert decision("curl -o /tmp/scratch-a.py localhost:1; python3 /tmp/scratch-a.py") is Decision.ASK
 
 
+@pytest.mark.slow
 def test_a_workspace_in_a_temporary_folder_is_a_workspace() -> None:
     inside = Path("/tmp/project")
     lines = [line for line in corpus("everyday.txt") if "../" not in line]

@@ -35,6 +35,7 @@ def test_json_on_one_line_is_indented() -> None:
     assert read_page(body, "application/json").text == json.dumps(json.loads(body), indent=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["article", "plain"])
 def test_a_long_base_url_does_not_inflate_a_page(mode: str) -> None:
     count = 3_000 if mode == "article" else 50_000
@@ -43,6 +44,7 @@ def test_a_long_base_url_does_not_inflate_a_page(mode: str) -> None:
     assert len(read_page(body).text) < len(body)
 
 
+@pytest.mark.slow
 def test_a_long_page_url_does_not_inflate_a_page() -> None:
     body = "".join(f"<p>Words and <a href=x{number}>a link</a></p>" for number in range(60_000))
     text = read_page(body, url=f"https://example.org/{'a' * 1_900}/").text
