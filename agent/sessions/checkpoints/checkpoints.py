@@ -189,6 +189,13 @@ class Checkpoints:
             await asyncio.shield(self._start(self._look_again()))
         self._ended_steps.add(step_id)
 
+    def settle_at_once(self, step_id: str) -> bool:
+        """Return whether all changes by the commands of an ending step are recorded already; else call `settle`."""
+        if self._looks or any(window.step_id == step_id for window in self._windows):
+            return False
+        self._ended_steps.add(step_id)
+        return True
+
     async def close(self, is_declared: Callable[[str], bool] = lambda path: False) -> None:
         """Finish running scans, and delete saved contents that did not change.
 
