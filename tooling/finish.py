@@ -53,6 +53,8 @@ class OutputFinisher:
         if meta.full_text is not None:
             meta = await self._save_full_text(meta)
         display = None if result.display is None else trim_output(self._clean(result.display), lengths)
+        if meta is result.meta and (text, display) == (result.content, result.display):
+            return result
         return dataclasses.replace(result, content=text, display=display, meta=meta)
 
     async def _save_full_text(self, meta: ToolMeta) -> ToolMeta:
