@@ -130,7 +130,9 @@ class Checkpoints:
 
     def watch(self, call_id: str, effect: str | None, arguments: Mapping[str, object], ctx: ExecCtx) -> "CallWatch":
         """Return the watch of a call: a command or server may change anything, a file tool records its changes."""
-        if not any(ctx.working_dir.is_relative_to(root) for root in self._workspace.roots):
+        folder, roots = ctx.working_dir, self._workspace.roots
+        # Nearly always one of them, and comparing paths is much faster.
+        if folder not in roots and not any(folder.is_relative_to(root) for root in roots):
             noted = self._noted.setdefault(ctx.step_id, {})
             return OutsideWatch(noted) if effect == "write" else CallWatch()
         if effect in ("execute", "external"):
