@@ -2,7 +2,7 @@
 
 import asyncio
 import shlex
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -360,9 +360,14 @@ def _build_executor(
         may_change=settings.approval_mode != "plan" and not settings.read_only,
     )
 
-    async def end_step(response: ExecutorResponse) -> ExecutorResponse:
+    async def settle_and_merge(response: ExecutorResponse) -> ExecutorResponse:
         await checkpoints.settle(response.task_id)
         return await folders.close(response) if folders else response
+
+    def end_step(response: ExecutorResponse) -> Awaitable[ExecutorResponse] | None:
+        # A step without commands or a folder of its own has nothing to wait for.
+        is_done = folders is None and checkpoints.settle_at_once(response.task_id)
+        return None if is_done else settle_and_merge(response)
 
     return Executor(
         runner=AgentRunner(

@@ -39,12 +39,31 @@ from tooling.contract.question import Asker, Question
 T = TypeVar("T")
 
 
+async def _wait_done(task: "asyncio.Future[T]", limit_s: float | None = None) -> None:
+    """Wait until the task is done or the time is over: `asyncio.wait` for one task, which takes a third as long."""
+    loop = asyncio.get_running_loop()
+    waiter: asyncio.Future[None] = loop.create_future()
+
+    def wake(*_: object) -> None:
+        if not waiter.done():
+            waiter.set_result(None)
+
+    task.add_done_callback(wake)
+    timer = None if limit_s is None else loop.call_later(limit_s, wake)
+    try:
+        await waiter
+    finally:
+        task.remove_done_callback(wake)
+        if timer:
+            timer.cancel()
+
+
 async def wait_ignoring_cancel(task: "asyncio.Future[T]") -> None:
     """Wait until the task is done, successfully or not; re-raise a cancellation afterwards."""
     cancelled: asyncio.CancelledError | None = None
     while not task.done():
         try:
-            await asyncio.wait({task})
+            await _wait_done(task)
         except asyncio.CancelledError as error:
             cancelled = error
     if cancelled:
@@ -53,7 +72,7 @@ async def wait_ignoring_cancel(task: "asyncio.Future[T]") -> None:
 
 async def _publish_shielded(publishing: Coroutine[None, None, None], response: ExecutorResponse) -> None:
     """Publish a response completely, even if interrupted meanwhile; raises StepCancelled and StepNotSaved."""
-    task = asyncio.ensure_future(publishing)
+    task = asyncio.create_task(publishing)
     try:
         await wait_ignoring_cancel(task)
     except asyncio.CancelledError:
@@ -121,7 +140,7 @@ class Executor:
         on_bug: Callable[[], str] = lambda: "this is a bug in Windlass",
         cache: StepCache | None = None,
         control: StepControl | None = None,
-        end: Callable[[ExecutorResponse], Awaitable[ExecutorResponse]] | None = None,
+        end: Callable[[ExecutorResponse], Awaitable[ExecutorResponse] | None] = lambda response: None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._runner = runner
@@ -179,10 +198,11 @@ class Executor:
         return response
 
     async def _end_work(self, response: ExecutorResponse) -> ExecutorResponse:
-        """Record and merge the changes of a step; an interruption waits until both are done."""
-        if self._end is None:
+        """Record and merge the changes of a step, if any; an interruption waits until both are done."""
+        work = self._end(response)
+        if work is None:
             return response
-        ending = asyncio.ensure_future(self._end(response))
+        ending = asyncio.ensure_future(work)
         await wait_ignoring_cancel(ending)
         return ending.result()
 
@@ -229,14 +249,14 @@ class Executor:
 
     async def _run_until_deadline(self, work: _StepRun) -> StepResult:
         """Run attempts until done or out of time; the clock stops while the step waits for the user."""
-        working = asyncio.ensure_future(self._run_attempts(work))
+        working = asyncio.create_task(self._run_attempts(work))
         try:
             with self._control.track(work.step.id, working):
                 while not working.done():
                     left = work.started + work.limit_s + self._waited_s(work.step.id) - time.monotonic()
                     if left <= 0:
                         return StepResult(status="timeout", reason=f"Stopped at the time limit of {work.limit_s:g} s.")
-                    await asyncio.wait({working}, timeout=left)
+                    await _wait_done(working, left)
                 if working.cancelled() and (reason := self._control.stop_reason(work.step.id)):
                     return StepResult(status="cancelled", reason=reason)
                 return working.result()

@@ -74,6 +74,8 @@ class RunScope:
             check_data_folder(location.data_dir)
         store = SessionStore(self._temp_dir.path if self._temp_dir else location.data_dir)
         self.folder: SessionFolder = store.open(location.session_id or new_session_id(datetime.now(UTC)))
+        # Part of the context of every step, and a property creates them anew.
+        self._outputs, self._blobs = self.folder.outputs, self.folder.blobs
         self.cwd = chosen_cwd or self.folder.workspace
         self._lock = acquire_lock(self.folder, lock_timeout)
         self._lock.write_holder("")
@@ -170,8 +172,8 @@ class RunScope:
             variables=self._location.variables,
             own_dirs=self._location.own_dirs,
             homes=self._location.homes,
-            outputs_dir=self.folder.outputs,
-            blobs_dir=self.folder.blobs,
+            outputs_dir=self._outputs,
+            blobs_dir=self._blobs,
             traceparent=self.traceparent,
             skill_dirs=() if self.uses_session_workspace else (self.skill_folder,),
             chat_type=self._chat_type,

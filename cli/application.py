@@ -19,6 +19,7 @@ COMPLETE = "__complete"
 _HELP = (["--help"], ["-h"])
 # Width that typer assumes without a terminal.
 _DEFAULT_COLUMNS = 80
+_OBJECTS_PER_COLLECTION = 5000
 
 
 def run_cli(arguments: list[str]) -> int:
@@ -84,6 +85,8 @@ def _preload(line: CommandLine) -> None:
             importlib.import_module(entry.preload)
     # Loaded modules stay alive: exclude them from garbage collection.
     gc.freeze()
+    # The steps of a wide graph create thousands of objects that all stay alive until their replies arrive.
+    gc.set_threshold(_OBJECTS_PER_COLLECTION)
     gc.enable()
 
 

@@ -22,7 +22,7 @@ _UNNAMED = "a value without a name"
 _LABEL = lazy_pattern(r"([A-Za-z_][\w.-]*)[\"']?\s*(?:[:=]|=>|:=)\s*(?:Bearer\s+|Basic\s+)?[\"'`]?$")
 
 
-_UNSAFE_IN_NAME = r"[^A-Za-z0-9_.-]+"
+_UNSAFE_IN_NAME = lazy_pattern(r"[^A-Za-z0-9_.-]+")
 _MAX_PART_CHARS = 48
 NOT_SAVED = "the rest was not saved"
 
@@ -53,6 +53,8 @@ class OutputFinisher:
         if meta.full_text is not None:
             meta = await self._save_full_text(meta)
         display = None if result.display is None else trim_output(self._clean(result.display), lengths)
+        if meta is result.meta and (text, display) == (result.content, result.display):
+            return result
         return dataclasses.replace(result, content=text, display=display, meta=meta)
 
     async def _save_full_text(self, meta: ToolMeta) -> ToolMeta:
@@ -133,7 +135,7 @@ def output_stem(step_id: str, attempt: int, call_id: str = "") -> str:
 
 def _safe_name_part(part: str) -> str:
     """Make a string safe for a file name; a changed one gets a hash, so that different strings stay different."""
-    safe = re.sub(_UNSAFE_IN_NAME, "_", part).lstrip(".")[:_MAX_PART_CHARS]
+    safe = _UNSAFE_IN_NAME.sub("_", part).lstrip(".")[:_MAX_PART_CHARS]
     return safe if safe == part else f"{safe}{hashlib.sha256(part.encode('utf-8', 'replace')).hexdigest()[:8]}"
 
 

@@ -1,8 +1,8 @@
 """The model port: send a request, receive fragments, then the complete reply."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import field
+from types import TracebackType
 from typing import Literal, Protocol, TypeAlias
 
 from agent.config.settings import Reasoning
@@ -101,11 +101,20 @@ class ModelClient(Protocol):
         ...
 
 
-@asynccontextmanager
-async def closing_stream(items: AsyncIterator[StreamItem]) -> AsyncGenerator[AsyncIterator[StreamItem], None]:
+class closing_stream:  # noqa: N801 (used like `contextlib.aclosing`)
     """Close a stream at the end of the block instead of at garbage collection; not every iterator can be closed."""
-    try:
-        yield items
-    finally:
-        if isinstance(items, AsyncGenerator):
-            await items.aclose()
+
+    # Not a generator with `asynccontextmanager`: every reply passes several of them.
+    __slots__ = ("_items",)
+
+    def __init__(self, items: AsyncIterator[StreamItem]) -> None:
+        self._items = items
+
+    async def __aenter__(self) -> AsyncIterator[StreamItem]:
+        return self._items
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if close := getattr(self._items, "aclose", None):
+            await close()

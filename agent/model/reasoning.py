@@ -1,7 +1,7 @@
 """The amount of reasoning of each model: set by the user, or the provider's default if the model rejects the option."""
 
 import re
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import replace
 
 from agent.config.settings import Reasoning, Settings
@@ -31,19 +31,23 @@ class ReasoningClient:
         self._warn = warn
         self._rejected: set[str] = set()
 
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
+    def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
         """Yield fragments, then exactly one ModelReply."""
         level = request.reasoning or reasoning_for(request.model, self._settings)
         level = None if request.model in self._rejected else level
-        asked, has_started = request if request.reasoning == level else replace(request, reasoning=level), False
+        asked = request if request.reasoning == level else replace(request, reasoning=level)
+        return self._inner.stream(asked) if level is None else self._try(asked, level)
+
+    async def _try(self, request: ModelRequest, level: Reasoning) -> AsyncGenerator[StreamItem, None]:
+        has_started = False
         try:
-            async with closing_stream(self._inner.stream(asked)) as items:
+            async with closing_stream(self._inner.stream(request)) as items:
                 async for item in items:
                     has_started = True
                     yield item
             return
         except ModelFault as fault:
-            if level is None or has_started or not _is_rejection(fault):
+            if has_started or not _is_rejection(fault):
                 raise
             self._reject(request.model, level, fault)
         async with closing_stream(self._inner.stream(replace(request, reasoning=None))) as items:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from agent.config.settings import MODEL_SETTINGS, ModelSettings, Settings
+from agent.model.deadline import Deadline
 from agent.model.faults import ModelFault
 from agent.model.port import ModelClient, ModelRequest, StreamItem, closing_stream
 from agent.model.prices import PriceTable
@@ -226,17 +227,20 @@ class ClientPool:
 
 async def _within(limit_s: float, items: AsyncIterator[StreamItem]) -> AsyncGenerator[StreamItem, None]:
     """Yield the items of a stream up to its time limit: a server that only keeps the connection alive never ends."""
-    deadline = asyncio.get_running_loop().time() + limit_s
-    async with closing_stream(items):
-        while True:
-            try:
-                async with asyncio.timeout_at(deadline):
-                    item = await anext(items, None)
-            except TimeoutError as error:
-                raise ModelFault("time_limit", f"{limit_s:g} s") from error
-            if item is None:
-                return
-            yield item
+    deadline = Deadline(asyncio.get_running_loop().time() + limit_s)
+    try:
+        async with closing_stream(items):
+            while True:
+                try:
+                    with deadline:
+                        item = await anext(items)
+                except StopAsyncIteration:
+                    return
+                except TimeoutError as error:
+                    raise ModelFault("time_limit", f"{limit_s:g} s") from error
+                yield item
+    finally:
+        deadline.close()
 
 
 def _open_replay(path: Path, volatile: Mapping[str, str], clean: Callable[[str], str]) -> ModelClient:

@@ -1,6 +1,5 @@
 """Asks a model for a plan and yields its steps while the reply is still arriving."""
 
-import json
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
@@ -18,9 +17,11 @@ from agent.prompts.load import load_prompt
 from agent.vocabulary.message import Message
 from agent.vocabulary.plan import Plan, PlanStep
 from tooling.contract.image import Image
+from tooling.contract.json_text import json_encoder
 
 CONTEXT_CHARS = 24_000
 PROGRESS_CHARS = 16_000
+_to_text = json_encoder(sort_keys=True)
 # The steps of a plan in the order in which they become known, then the plan itself.
 PlanStream: TypeAlias = AsyncGenerator[PlanStep | Plan, None]
 
@@ -121,7 +122,7 @@ class _StepParser:
 
     def parse(self, raw_steps: Iterable[Mapping[str, object]]) -> Iterator[PlanStep]:
         for raw in raw_steps:
-            if (text := json.dumps(raw, sort_keys=True)) in self._seen:
+            if (text := _to_text(raw)) in self._seen:
                 continue
             self._seen.add(text)
             if not is_answer_only(step := self._builder.build(raw)):

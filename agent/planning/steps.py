@@ -167,8 +167,9 @@ def _seconds(value: object) -> float | None:
 def _text(value: object) -> str:
     if not isinstance(value, (str, int)) or isinstance(value, bool):
         return ""
+    text = str(value)
     # Lone surrogates can be neither sent nor stored.
-    return str(value).encode("utf-8", "replace").decode().strip()
+    return text.strip() if text.isascii() else text.encode("utf-8", "replace").decode().strip()
 
 
 def _texts(value: object) -> tuple[str, ...]:

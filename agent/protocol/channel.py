@@ -71,9 +71,9 @@ class Subscription:
         self._wake = asyncio.Event()
         self._closed = False
 
-    def push(self, envelope: Envelope) -> None:
+    def push(self, envelope: Envelope, *, is_durable: bool) -> None:
         """Add an event; called by the channel only."""
-        if not envelope.is_durable:
+        if not is_durable:
             if self._deltas >= DELTA_BACKLOG:
                 return
             self._deltas += 1
@@ -89,7 +89,7 @@ class Subscription:
         while True:
             while self._queue:
                 envelope = self._queue.popleft()
-                if not envelope.is_durable:
+                if self._deltas and not envelope.is_durable:
                     self._deltas -= 1
                 yield envelope
             if self._closed:
@@ -201,7 +201,8 @@ class Channel:
         self._redactor = redactor
         self._now = now
         self._subscriptions: list[Subscription] = []
-        self._pending: list[tuple[Envelope, asyncio.Future[None] | None]] = []
+        # With whether each event is durable, and what to resolve when it is delivered.
+        self._pending: list[tuple[Envelope, bool, asyncio.Future[None] | None]] = []
         self._flusher: asyncio.Task[None] | None = None
         self._is_held = False
         self._is_awaited = asyncio.Event()
@@ -222,8 +223,8 @@ class Channel:
         """Log and deliver one durable event; return when both are done."""
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         envelope = self._enqueue(event, step_id, attempt, done)
-        # The flusher continues if the publisher is cancelled: the event happened.
-        await asyncio.shield(done)
+        # If the publisher is cancelled, so is this future, but the flusher continues: the event happened.
+        await done
         return envelope
 
     def emit_durable(
@@ -295,7 +296,7 @@ class Channel:
         envelope = self._redact(envelope)
         if isinstance(envelope.event, FilesChanged):
             self.file_changes.append(envelope.event)
-        self._pending.append((envelope, done))
+        self._pending.append((envelope, envelope.is_durable, done))
         if done:
             self._is_awaited.set()
         self._start_flusher()
@@ -307,7 +308,7 @@ class Channel:
 
     def _flush_fragments(self, step_id: str | None) -> None:
         """Deliver the text that was held back, before the next event of the step."""
-        for key in [key for key in self._fragments if key[0] == step_id]:
+        for key in [key for key in self._fragments if key[0] == step_id] if self._fragments else ():
             if rest := self._fragments.pop(key).flush():
                 _, attempt, role = key
                 self._enqueue(MessageAdded(role=role, content=rest, delta=True), step_id, attempt, None)
@@ -334,13 +335,13 @@ class Channel:
     async def _flush(self) -> None:
         try:
             while self._pending and not self._is_held:
-                if self._log and any(envelope.is_durable for envelope, _ in self._pending):
+                if self._log and any(is_durable for _, is_durable, _ in self._pending):
                     await self._wait_for_more()
                 batch, self._pending = self._pending, []
                 self._is_awaited.clear()
-                await self._append_to_log([envelope for envelope, _ in batch if envelope.is_durable])
-                for envelope, done in batch:
-                    self._deliver(envelope, done)
+                await self._append_to_log([envelope for envelope, is_durable, _ in batch if is_durable])
+                for envelope, is_durable, done in batch:
+                    self._deliver(envelope, done, is_durable=is_durable)
         finally:
             self._flusher = None
 
@@ -359,15 +360,16 @@ class Channel:
         except OSError as error:
             self._write_error = error
 
-    def _deliver(self, envelope: Envelope, done: asyncio.Future[None] | None) -> None:
+    def _deliver(self, envelope: Envelope, done: asyncio.Future[None] | None, *, is_durable: bool) -> None:
         # The start and the end of a run are delivered even if nothing can be logged any more.
         is_start_or_end = isinstance(envelope.event, (RunStarted, RunCompleted, ErrorRaised))
-        if self._write_error is None or not envelope.is_durable:
-            self._broadcast(envelope)
+        if self._write_error is None or not is_durable:
+            self._broadcast(envelope, is_durable=is_durable)
         elif is_start_or_end:
             for event, step_id, attempt in self._in_flight.cancellations(self._write_error_text):
-                self._broadcast(replace(envelope, event=event, step_id=step_id, attempt=attempt))
-            self._broadcast(envelope)
+                ended = replace(envelope, event=event, step_id=step_id, attempt=attempt)
+                self._broadcast(ended, is_durable=True)
+            self._broadcast(envelope, is_durable=True)
         if done is None or done.done():
             return
         if self._write_error is None or is_start_or_end:
@@ -382,11 +384,11 @@ class Channel:
         error = self._write_error
         return log_write_error(error.strerror or error) if error else ""
 
-    def _broadcast(self, envelope: Envelope) -> None:
+    def _broadcast(self, envelope: Envelope, *, is_durable: bool) -> None:
         if self._write_error:
             # Events that are delivered but not logged only need to be in order.
             self._seq += 1
             envelope = replace(envelope, seq=self._seq)
         self._in_flight.on_event(envelope)
         for subscription in self._subscriptions:
-            subscription.push(envelope)
+            subscription.push(envelope, is_durable=is_durable)

@@ -6,6 +6,7 @@ from typing import get_args
 from agent.protocol.envelope import Envelope
 from agent.protocol.events import Event
 from tooling.contract.json_codec import DecodeError, JsonObject, decode, encode
+from tooling.contract.json_text import json_encoder
 
 FORMAT = 1
 _EVENTS: dict[str, type] = {event.type: event for event in get_args(Event)}
@@ -53,8 +54,7 @@ _OPTIONAL = frozenset(
         "allowed_by",
     }
 )
-# `json.dumps` would build an encoder for every event.
-_to_text = json.JSONEncoder(ensure_ascii=False).encode
+_to_text = json_encoder(ensure_ascii=False)
 _OMIT_IF_FALSE = frozenset({"delta", "interrupted", "plan_only", "decided"})
 
 

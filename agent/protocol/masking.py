@@ -1,10 +1,11 @@
 """Masks secrets in nested data: every string of a dataclass, list or mapping."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass, replace
-from functools import cache
+from dataclasses import replace
 from operator import is_
 from typing import Any, TypeVar, cast
+
+from tooling.contract.json_codec import field_values
 
 T = TypeVar("T")
 _PLAIN = frozenset({bool, int, float})
@@ -26,13 +27,12 @@ def _mask_strings(value: object, mask: Callable[[str], str]) -> object:
         is_same = all(map(is_, items, value))
         return value if is_same else type(value)(items)
     kind: type = type(value)
-    names = _field_names(kind)
-    if not names and isinstance(value, Mapping):
-        pairs = {key: _mask_strings(item, mask) for key, item in value.items()}
-        return value if all(pairs[key] is item for key, item in value.items()) else pairs
+    found = field_values(kind)
+    if found is None:
+        return _mask_mapping(value, mask) if isinstance(value, Mapping) else value
+    names, values_of = found
     changes: dict[str, object] = {}
-    for name in names:
-        before = getattr(value, name)
+    for name, before in zip(names, values_of(value), strict=True):
         if not before or type(before) in _PLAIN:
             continue
         after = mask(before) if type(before) is str else _mask_strings(before, mask)
@@ -41,7 +41,6 @@ def _mask_strings(value: object, mask: Callable[[str], str]) -> object:
     return replace(cast(Any, value), **changes) if changes else value
 
 
-@cache
-def _field_names(cls: type) -> tuple[str, ...]:
-    """Return the fields of a dataclass; nothing for any other class."""
-    return tuple(field.name for field in fields(cls)) if is_dataclass(cls) else ()
+def _mask_mapping(value: Mapping[object, object], mask: Callable[[str], str]) -> object:
+    pairs = {key: _mask_strings(item, mask) for key, item in value.items()}
+    return value if all(pairs[key] is item for key, item in value.items()) else pairs

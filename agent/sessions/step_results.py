@@ -9,12 +9,13 @@ from pathlib import Path
 from agent.protocol.masking import mask_strings
 from agent.vocabulary.step import ExecutorResponse
 from tooling.contract.json_codec import DecodeError, decode, encode
+from tooling.contract.json_text import json_encoder
 from tooling.contract.lazy_pattern import lazy_pattern
 from tooling.files.atomic_write import write_many
 from tooling.files.open_regular import read_regular
 
 FORMAT_VERSION = 1
-_to_text = json.JSONEncoder(sort_keys=True).encode
+_to_text = json_encoder(sort_keys=True)
 _KEY = lazy_pattern(r"[0-9a-f]{16,128}")
 
 
@@ -42,8 +43,8 @@ class StepResultStore:
         self._waiting.append((self.path_for(key), data, saved))
         if self._writer is None:
             self._writer = loop.create_task(self._write_waiting())
-        # A write in progress also contains the results of other callers.
-        await asyncio.shield(saved)
+        # If the caller is cancelled, so is this future, but not the write, which also has the results of others.
+        await saved
 
     def path_for(self, key: str) -> Path:
         """Return the file of a key. Raises ValueError for a malformed key."""

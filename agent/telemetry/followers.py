@@ -1,7 +1,6 @@
 """Event subscribers that write the log file and export telemetry without delaying the run."""
 
 import asyncio
-import contextlib
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeAlias
 
@@ -88,9 +87,10 @@ class Followers:
 
         async def pump() -> None:
             async for envelope in events:
-                # A follower must never disturb the run.
-                with contextlib.suppress(Exception):
+                try:
                     follower(envelope)
+                except Exception:  # noqa: BLE001 (a follower must never disturb the run)
+                    pass
 
         self._tasks.append(asyncio.create_task(pump(), name="follower"))
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
 from tooling.contract.json_codec import JsonObject
+from tooling.contract.json_text import json_encoder
 from tooling.files.open_regular import NotRegularFile, open_fd, open_regular
 
 LogLevel: TypeAlias = Literal["debug", "info", "warning", "error"]
@@ -16,6 +17,7 @@ LEVELS: tuple[LogLevel, ...] = get_args(LogLevel)
 MAX_BYTES = 5_000_000
 # Number of rotated files, in addition to the current one.
 KEPT = 3
+_to_text = json_encoder(ensure_ascii=False)
 
 
 def log_path(data: Path) -> Path:
@@ -38,7 +40,7 @@ class LogFile:
 
     def write(self, line: Mapping[str, object]) -> None:
         """Append one line. Errors are ignored: logging must not disturb the run."""
-        data = json.dumps(line, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
+        data = _to_text(line).encode("utf-8", "backslashreplace") + b"\n"
         with contextlib.suppress(OSError):
             fd = self._open()
             # A single write with O_APPEND keeps lines of several processes apart.

@@ -46,11 +46,11 @@ _NOTE_AT_FIRST_REQUEST = """
 import sys
 from agent.model.http.connection import Connection
 write, noted = Connection.write, sys.argv.pop(1)
-async def note_and_write(connection, data):
+def note_and_write(connection, data):
     with open(noted, "x") as file:
         file.write("\\n".join(sys.modules))
     Connection.write = write
-    await connection.write(data)
+    return connection.write(data)
 Connection.write = note_and_write
 from cli.main import main
 main()

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapp
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cache
+from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
@@ -70,25 +71,30 @@ def encode(value: object) -> object:
     kind: type = type(value)
     if value is None or kind in _PLAIN:
         return value
-    if (names := _field_names(kind)) is not None:
+    if (found := field_values(kind)) is not None:
+        names, values_of = found
         # Most fields are plain, and every event passes through here.
         return {
-            name: item if (item := getattr(value, name)) is None or type(item) in _PLAIN else encode(item)
-            for name in names
+            name: item if item is None or type(item) in _PLAIN else encode(item)
+            for name, item in zip(names, values_of(value), strict=True)
         }
-    if isinstance(value, Mapping):
-        return {str(key): encode(item) for key, item in value.items()}
     if isinstance(value, (tuple, list, set, frozenset)):
         return [encode(item) for item in value]
+    if isinstance(value, Mapping):
+        return {str(key): encode(item) for key, item in value.items()}
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     return str(value) if isinstance(value, (Path, StrEnum)) else value
 
 
 @cache
-def _field_names(cls: type) -> tuple[str, ...] | None:
-    """Return the fields of a dataclass; None for any other class."""
-    return tuple(field.name for field in dataclasses.fields(cls)) if dataclasses.is_dataclass(cls) else None
+def field_values(cls: type) -> tuple[tuple[str, ...], Callable[[object], tuple[object, ...]]] | None:
+    """Return the names of a dataclass's fields and a function that returns their values; None for any other class."""
+    if not dataclasses.is_dataclass(cls):
+        return None
+    names = tuple(field.name for field in dataclasses.fields(cls))
+    # One call instead of one for each field; for a single name, `attrgetter` returns no tuple.
+    return names, attrgetter(*names) if len(names) > 1 else lambda value: tuple(getattr(value, name) for name in names)
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -94,6 +94,9 @@ class SandboxPolicy:
 
     def is_visible(self, path: Path) -> bool:
         """Whether a path exists in the sandbox, so that a command can start there."""
+        if path in self.writable:
+            # Nearly always, and comparing paths is much faster.
+            return True
         return any(path.is_relative_to(root) for root in (*self.writable, *self.toolchains, *self.readable))
 
     def build_environment(self, extra: Mapping[str, str]) -> dict[str, str]:

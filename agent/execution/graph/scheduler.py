@@ -84,7 +84,7 @@ class Scheduler:
 
     def _start_ready(self, steps: StepRunner) -> None:
         for step in self._queue.pop_ready(self._concurrency - self._queue.active_count):
-            task = asyncio.ensure_future(steps.run(step))
+            task = asyncio.create_task(steps.run(step))
             self._running[task] = step
             task.add_done_callback(self._on_step_done)
 

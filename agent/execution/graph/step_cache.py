@@ -1,7 +1,6 @@
 """The cache of step results: its key, a hash of everything that determines a result, and its port."""
 
 import hashlib
-import json
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -9,6 +8,9 @@ from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.step import ExecutorProfile, ExecutorResponse
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import encode
+from tooling.contract.json_text import json_encoder
+
+_to_text = json_encoder(sort_keys=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +30,7 @@ class KeySource:
 def provisional_key(key: str, response: ExecutorResponse) -> str:
     """Return the key of a result that is not final: its dependents are cache hits only after an identical result."""
     parts = (key, response.status, response.text, response.summary)
-    return hashlib.sha256(json.dumps(parts).encode("utf-8", "surrogatepass")).hexdigest()
+    return hashlib.sha256(_to_text(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def cache_key(source: KeySource, step: PlanStep, profile: ExecutorProfile, dependencies: Sequence[str]) -> str:
@@ -39,7 +41,7 @@ def cache_key(source: KeySource, step: PlanStep, profile: ExecutorProfile, depen
         (step.ask_question, step.ask_options, profile.name, profile.allowed_tools),
         tuple(dependencies),
     )
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()
+    return hashlib.sha256(_to_text(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class StepCache(Protocol):

@@ -47,9 +47,13 @@ class Connection(asyncio.Protocol):
         transport = self._transport
         return not (self._received or self._is_ended or transport is None or transport.is_closing())
 
-    async def write(self, data: bytes) -> None:
-        """Write everything, as fast as the server reads."""
+    def write(self, data: bytes) -> bool:
+        """Write as much as the socket accepts; return whether that was everything, which needs no `flush`."""
         self._open_transport().write(data)
+        return self._writable.is_set()
+
+    async def flush(self) -> None:
+        """Write the rest, as fast as the server reads."""
         await self._writable.wait()
         if self._error:
             raise self._error

@@ -1,12 +1,12 @@
 """One request and its streamed reply, with three timeouts: connect, first byte, between chunks."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from functools import cache, partial
 from urllib.parse import urlsplit
 
 from agent.config.network import find_proxy
+from agent.model.deadline import Deadline
 from agent.model.faults import FaultKind, ModelFault
 from agent.model.http.stream_transport import StreamTransport
 from agent.model.http.transport_port import HttpRequest, HttpResponse, SendLimits, Transport
@@ -74,34 +74,35 @@ class HttpExchange:
         self._timeouts = timeouts
         self._response: HttpResponse | None = None
         # Headers without a body are not a reply: the first chunk counts against the first-byte timeout.
-        self._deadline: float | None = None
+        self._deadline = Deadline()
         self._on_timeout: FaultKind = "first_byte"
 
     async def send(self, request: HttpRequest) -> HttpResponse:
         """Send the request and return the response, its body unread."""
         limits = SendLimits(connect_s=self._timeouts.connect_s, write_s=self._timeouts.first_byte_s)
-        with _timeout_as("first_byte"):
-            async with asyncio.timeout(None) as clock:
-
-                def start_clock() -> None:
-                    self._deadline = asyncio.get_running_loop().time() + self._timeouts.first_byte_s
-                    clock.reschedule(self._deadline)
-                    self._on_sent()
-
-                try:
-                    self._response = await self._transport.send(request, limits, start_clock)
-                except ModelFault as fault:
-                    if fault.kind != "reset":
-                        raise
-                    raise ModelFault("disconnect", fault.detail) from fault
+        try:
+            with self._deadline:
+                self._response = await self._transport.send(request, limits, self._start_clock)
+        except TimeoutError as error:
+            raise ModelFault("first_byte") from error
+        except ModelFault as fault:
+            if fault.kind != "reset":
+                raise
+            raise ModelFault("disconnect", fault.detail) from fault
         return self._response
+
+    def _start_clock(self) -> None:
+        self._deadline.move(self._timeouts.first_byte_s)
+        self._on_sent()
 
     async def read_chunk(self) -> bytes:
         """Return the bytes of the body that arrived since the last call; empty at its end."""
-        with _timeout_as(self._on_timeout):
-            async with asyncio.timeout_at(self._deadline):
+        try:
+            with self._deadline:
                 chunk = await self._body().read_chunk()
-        self._deadline = asyncio.get_running_loop().time() + self._timeouts.between_chunks_s
+        except TimeoutError as error:
+            raise ModelFault(self._on_timeout) from error
+        self._deadline.move(self._timeouts.between_chunks_s)
         self._on_timeout = "between_chunks"
         return chunk
 
@@ -125,15 +126,19 @@ class HttpExchange:
 
     async def drain(self) -> None:
         """Read the rest of a finished reply, so that its connection can be reused."""
+        body = self._body()
+        if body.is_complete:
+            return
         try:
             async with asyncio.timeout(DRAIN_S):
-                while await self._body().read_chunk():
+                while await body.read_chunk():
                     pass
         except (TimeoutError, ModelFault):
             return
 
     async def close(self) -> None:
         """Return the connection to the pool, or close it if the reply was not read completely."""
+        self._deadline.close()
         if self._response is not None:
             await self._response.close()
 
@@ -148,18 +153,11 @@ async def fetch(url: str, headers: Mapping[str, str], environ: Mapping[str, str]
     timeouts = Timeouts(connect_s=limit_s, first_byte_s=limit_s, between_chunks_s=limit_s)
     exchange = HttpExchange(transports.choose(url), timeouts)
     try:
-        with _timeout_as("first_byte"):
-            async with asyncio.timeout(limit_s):
-                response = await exchange.send(HttpRequest(method="GET", url=url, headers=headers))
-                return response.status, await exchange.read_all(MAX_DOCUMENT_BYTES)
+        async with asyncio.timeout(limit_s):
+            response = await exchange.send(HttpRequest(method="GET", url=url, headers=headers))
+            return response.status, await exchange.read_all(MAX_DOCUMENT_BYTES)
+    except TimeoutError as error:
+        raise ModelFault("first_byte") from error
     finally:
         await exchange.close()
         await transports.close()
-
-
-@contextmanager
-def _timeout_as(kind: FaultKind) -> Iterator[None]:
-    try:
-        yield
-    except TimeoutError as error:
-        raise ModelFault(kind) from error

@@ -61,6 +61,11 @@ class HttpxResponse:
         self.status = response.status_code
         self.headers: Mapping[str, str] = response.headers
 
+    @property
+    def is_complete(self) -> bool:
+        # httpx tells only at the end of the body.
+        return False
+
     async def read_chunk(self) -> bytes:
         with _faults(str(self._response.url)):
             return await anext(self._chunks, b"")

@@ -1,11 +1,34 @@
 """What a server answers on a connection; loads when the first request has been written."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from types import TracebackType
 
 from agent.model.faults import ModelFault
 from agent.model.http.connection import Connection, describe_error
 from agent.model.http.response_parser import BodyDecoder, IncompleteResponse, ProtocolError, ResponseParser
+
+
+class _ProtocolFaults:
+    """Turns what goes wrong on a connection into ModelFault; not a generator, because every chunk passes it."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        match error:
+            case None | TimeoutError():
+                return
+            case ProtocolError():
+                raise ModelFault("malformed", str(error)) from error
+            case IncompleteResponse():
+                raise ModelFault("reset", "the server closed the connection") from error
+            case OSError():
+                raise ModelFault("reset", describe_error(error)) from error
+
+
+_protocol_faults = _ProtocolFaults()
 
 
 class StreamResponse:
@@ -25,16 +48,20 @@ class StreamResponse:
     def has_started(self) -> bool:
         return self._parser.has_started
 
+    @property
+    def is_complete(self) -> bool:
+        return self._parser.is_complete
+
     async def read_head(self) -> None:
         """Wait for status and headers."""
-        while not self._parser.is_head_complete:
-            await self._receive()
-        self.status, self.headers = self._parser.status, self._parser.headers
-        with _protocol_faults():
+        with _protocol_faults:
+            while not self._parser.is_head_complete:
+                await self._receive()
+            self.status, self.headers = self._parser.status, self._parser.headers
             self._decoder = BodyDecoder(self.headers.get("content-encoding", ""))
 
     async def read_chunk(self) -> bytes:
-        with _protocol_faults():
+        with _protocol_faults:
             while not (data := self._decoder.take()):
                 if self._pieces:
                     # Everything that has arrived at once: a provider may send a chunk for each word.
@@ -57,31 +84,17 @@ class StreamResponse:
             await self._connection.close()
 
     async def _receive(self) -> None:
-        with _protocol_faults():
-            if data := await self._connection.read():
-                self._pieces += self._parser.feed(data)
-            else:
-                self._parser.finish()
-
-
-@contextmanager
-def _protocol_faults() -> Iterator[None]:
-    try:
-        yield
-    except ProtocolError as error:
-        raise ModelFault("malformed", str(error)) from error
-    except IncompleteResponse as error:
-        raise ModelFault("reset", "the server closed the connection") from error
-    except TimeoutError:
-        raise
-    except OSError as error:
-        raise ModelFault("reset", describe_error(error)) from error
+        if data := await self._connection.read():
+            self._pieces += self._parser.feed(data)
+        else:
+            self._parser.finish()
 
 
 async def open_tunnel(connection: Connection, target: str, proxy: str | None, headers: list[str]) -> None:
     """Ask a proxy to pass everything that follows to a server; raises OSError if it does not."""
     lines = [f"CONNECT {target} HTTP/1.1", f"Host: {target}", *headers]
-    await connection.write(("\r\n".join(lines) + "\r\n\r\n").encode("latin-1"))
+    connection.write(("\r\n".join(lines) + "\r\n\r\n").encode("latin-1"))
+    await connection.flush()
     parser = ResponseParser("CONNECT")
     while not parser.is_head_complete:
         data = await connection.read()

@@ -87,8 +87,9 @@ class StreamTransport:
             connection, is_used = await self._connect(route, limits.connect_s)
             response: StreamResponse | None = None
             try:
-                async with asyncio.timeout(limits.write_s):
-                    await connection.write(message)
+                if not connection.write(message):
+                    async with asyncio.timeout(limits.write_s):
+                        await connection.flush()
                 on_sent()
                 response = _open_response(connection, request.method, partial(self._release, route, connection))
                 await response.read_head()
@@ -210,7 +211,8 @@ def _encode(request: HttpRequest, route: Route) -> bytes:
     lines = [f"{request.method} {target} HTTP/1.1", f"Host: {route.authority}", *proxy]
     headers = {**request.headers, "Content-Length": len(request.content)}
     lines += [f"{name}: {value}" for name, value in headers.items()]
-    if not all(line.isascii() and line.isprintable() for line in lines) or " " in target:
+    text = "".join(lines)
+    if not (text.isascii() and text.isprintable()) or " " in target:
         # Not quoted, because the header may be the key.
         raise ModelFault("refused", "the request has an invalid header")
     return ("\r\n".join(lines) + "\r\n\r\n").encode("ascii") + request.content

@@ -30,6 +30,11 @@ class HttpResponse(Protocol):
     status: int
     headers: Mapping[str, str]
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether the whole body is known to have arrived."""
+        ...
+
     async def read_chunk(self) -> bytes:
         """Return the next part of the body, empty at its end. Raises ModelFault."""
         ...

@@ -72,6 +72,9 @@ class ReplyBuilder:
 
     def add_text(self, fragment: str) -> list[Fragment]:
         """Add text; return the fragments that can be shown now, with reasoning separated."""
+        if self._filter.state == "answer":
+            # Nearly every one of thousands.
+            return [self._append("text", fragment)] if fragment else []
         return [self._append(kind, part) for kind, part in self._filter.feed(fragment) if part]
 
     def add_reasoning(self, fragment: str) -> list[Fragment]:

@@ -19,6 +19,8 @@ _CODE_FENCE = lazy_pattern(r"^[ \t]*```", re.MULTILINE)
 
 def split_thinking(text: str) -> tuple[str, str]:
     """Return the answer and the reasoning of a complete message."""
+    if "<" not in text:
+        return text, ""
     tags = ThinkingFilter()
     fragments = [*tags.feed(text), *tags.flush()]
     answer = "".join(part for kind, part in fragments if kind == "text")
@@ -35,14 +37,14 @@ class ThinkingFilter:
     def __init__(self) -> None:
         self._buffer = ""
         self._closing_tag = ""
-        self._state: Literal["start", "inside", "answer"] = "start"
+        # After "answer", all further text is part of it.
+        self.state: Literal["start", "inside", "answer"] = "start"
         self._blocks = 0
         self._block_is_empty = True
 
     def feed(self, text: str) -> list[TaggedText]:
         """Add a fragment; return what can be classified so far."""
-        if self._state == "answer":
-            # Nearly every one of thousands.
+        if self.state == "answer":
             return [("text", text)] if text else []
         self._buffer += text
         fragments: list[TaggedText] = []
@@ -53,7 +55,7 @@ class ThinkingFilter:
     def flush(self) -> list[TaggedText]:
         """Return the text held back, at the end of the message."""
         fragments: list[TaggedText] = []
-        if self._state == "inside":
+        if self.state == "inside":
             self._add_reasoning(self._buffer, fragments)
         elif self._buffer and not (self._blocks and self._buffer.isspace()):
             fragments.append(("text", self._buffer))
@@ -61,9 +63,9 @@ class ThinkingFilter:
         return fragments
 
     def _advance(self, fragments: list[TaggedText]) -> bool:
-        if self._state == "start":
+        if self.state == "start":
             return self._read_start()
-        if self._state == "inside":
+        if self.state == "inside":
             return self._read_block(fragments)
         if self._buffer:
             fragments.append(("text", self._buffer))
@@ -72,14 +74,14 @@ class ThinkingFilter:
 
     def _read_start(self) -> bool:
         bare = self._buffer.lstrip()
-        for name in _NAMES:
+        for name in _NAMES if bare.startswith("<") else ():
             if bare.startswith(f"<{name}>"):
                 self._buffer, self._closing_tag = bare.removeprefix(f"<{name}>"), f"</{name}>"
-                self._state, self._block_is_empty = "inside", True
+                self.state, self._block_is_empty = "inside", True
                 return True
-        if any(f"<{name}>".startswith(bare) for name in _NAMES):
+        if not bare or (bare.startswith("<") and any(f"<{name}>".startswith(bare) for name in _NAMES)):
             return False
-        self._state = "answer"
+        self.state = "answer"
         self._buffer = bare if self._blocks else self._buffer
         return True
 
@@ -87,7 +89,7 @@ class ThinkingFilter:
         thought, closing, rest = self._buffer.partition(self._closing_tag)
         if closing:
             self._add_reasoning(thought, fragments)
-            self._buffer, self._state = rest, "start"
+            self._buffer, self.state = rest, "start"
             self._blocks += 1
             return True
         partial = _partial_tag_length(self._buffer, self._closing_tag)

@@ -1,6 +1,5 @@
 """The HTTP model client for the OpenAI and Anthropic wire formats."""
 
-import json
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing, suppress
 from functools import cache, partial
@@ -15,6 +14,7 @@ from agent.model.providers import Endpoint, resolve
 from agent.model.wire import anthropic_wire, openai_wire
 from agent.version import VERSION
 from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.json_text import json_encoder
 
 HEADERS = {"User-Agent": f"windlass/{VERSION}", "Accept": "*/*", "Accept-Encoding": "identity"}
 
@@ -106,18 +106,24 @@ class BodyEncoder:
     """Encodes bodies as JSON; the tools, which nearly all requests of a run share, only once."""
 
     def __init__(self) -> None:
-        self._to_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+        self._to_json = json_encoder(ensure_ascii=False, separators=(",", ":"))
         self._tools: object = None
         self._tools_json = "null"
 
     def encode(self, body: Mapping[str, object]) -> bytes:
         """Return a body as UTF-8, its fields in their order."""
-        fields = [
-            f'"{name}":{self._encode_tools(value) if name == "tools" else self._to_json(value)}'
-            for name, value in body.items()
-        ]
+        parts: list[str] = []
+        others: dict[str, object] = {}
+        for name, value in body.items():
+            if name == "tools":
+                # What comes before them, without its braces.
+                parts += [self._to_json(others)[1:-1], f'"tools":{self._encode_tools(value)}']
+                others = {}
+            else:
+                others[name] = value
+        parts.append(self._to_json(others)[1:-1])
         # Any tool's output may contain a lone surrogate; no server accepts one.
-        return f"{{{','.join(fields)}}}".encode("utf-8", "replace")
+        return f"{{{','.join(filter(None, parts))}}}".encode("utf-8", "replace")
 
     def _encode_tools(self, tools: object) -> str:
         if tools != self._tools:

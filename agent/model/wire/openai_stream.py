@@ -10,7 +10,6 @@ from agent.model.reply.reply_builder import Fragment, ReplyBuilder
 from agent.model.wire.sse import STREAM_TRUNCATED, SseEvent, parse_json_object
 from agent.vocabulary.usage import Usage
 
-_WITH_USAGE = frozenset({"usage", "x_groq"})
 _PLAIN_DELTA = frozenset({"content", "role"})
 _FINISH = {"function_call": "tool_calls", "max_tokens": "length", "eos": "stop", "end_turn": "stop"}
 
@@ -26,10 +25,11 @@ class OpenAiReader:
 
     def read(self, event: SseEvent) -> list[Fragment]:
         """Parse one event; return the fragments to show."""
-        if event.data.strip() == "[DONE]":
+        data = event.data
+        if not data.startswith("{") and data.strip() == "[DONE]":
             self.is_done = True
             return []
-        return self._read_chunk(parse_json_object(event.data), "delta")
+        return self._read_chunk(parse_json_object(data), "delta")
 
     def read_full(self, data: Mapping[str, object]) -> list[Fragment]:
         """Parse a reply that was not streamed."""
@@ -47,15 +47,19 @@ class OpenAiReader:
         if error := chunk.get("error"):
             raise fault_from_error(error)
         # Groq puts usage under `x_groq`.
-        if chunk.keys() & _WITH_USAGE and (
+        if ("usage" in chunk or "x_groq" in chunk) and (
             usage := object_at(chunk, "usage") or object_at(object_at(chunk, "x_groq"), "usage")
         ):
             self._read_usage(usage)
-        for choice in objects_at(chunk, "choices"):
-            fragments = self._read_delta(object_at(choice, part))
-            if reason := text_at(choice, "finish_reason"):
-                self._set_finish_reason(reason, choice)
-            return fragments
+        choices = chunk.get("choices")
+        # Without `json_values`: every token of a reply passes through here.
+        for choice in choices if isinstance(choices, list) else ():
+            if isinstance(choice, dict):
+                delta, reason = choice.get(part), choice.get("finish_reason")
+                fragments = self._read_delta(delta) if delta and isinstance(delta, dict) else []
+                if reason and isinstance(reason, str):
+                    self._set_finish_reason(reason, choice)
+                return fragments
         return []
 
     def _set_finish_reason(self, reason: str, choice: Mapping[str, object]) -> None:

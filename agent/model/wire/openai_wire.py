@@ -1,6 +1,5 @@
 """Build requests in OpenAI's format: `/chat/completions`, which most servers support."""
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -9,12 +8,12 @@ from agent.model.port import ModelRequest
 from agent.model.providers import Endpoint, get_provider
 from agent.vocabulary.message import Message, ToolCall
 from tooling.contract.image import Image
+from tooling.contract.json_text import json_encoder
 from tooling.contract.lazy_pattern import lazy_pattern
 
 # These models reject `max_tokens`; most other servers do not know `max_completion_tokens`.
 _THINKING_MODELS = lazy_pattern(r"o\d|gpt-[5-9]|codex-")
-# `json.dumps` would build an encoder for every call of a conversation.
-_to_json = json.JSONEncoder(ensure_ascii=False).encode
+_to_json = json_encoder(ensure_ascii=False)
 _FROM_TOOLS = "The images of the tool results above, in their order:"
 
 

@@ -1,6 +1,7 @@
 """Incremental parser for server-sent events."""
 
 import json
+from collections.abc import Callable
 
 from agent.model.faults import ModelFault
 from tooling.contract.fast_dataclass import dataclass
@@ -9,7 +10,8 @@ STREAM_TRUNCATED = "the stream ended before the reply was complete"
 # One event carries at most a complete tool call; a larger one means a broken or hostile server.
 MAX_EVENT_BYTES = 8 * 1024 * 1024
 # Without `json.loads`, whose checks take as long as a short chunk.
-_decode = json.JSONDecoder().decode
+_decoder = json.JSONDecoder()
+_scan: Callable[[str, int], tuple[object, int]] = vars(_decoder)["scan_once"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +43,14 @@ class SseParser:
             return []
         lines = [b"".join(self._partial_line), *tail.split(b"\n")]
         self._partial_line = [lines.pop()]
-        return [event for line in lines if (event := self._parse_line(line.removesuffix(b"\r")))]
+        events: list[SseEvent] = []
+        for line in lines:
+            # Nearly all lines are one of these: a field with its usual blank, or the empty line at the end of an event.
+            if line[:6] == b"data: " and line[-1:] != b"\r":
+                self._data.append(line[6:].decode("utf-8", "replace"))
+            elif event := self._parse_line(line.removesuffix(b"\r")) if line else self._dispatch():
+                events.append(event)
+        return events
 
     def finish(self) -> list[SseEvent]:
         """Return the last event if the server omitted its terminating empty line."""
@@ -65,7 +74,8 @@ class SseParser:
         return None
 
     def _dispatch(self) -> SseEvent | None:
-        event = SseEvent(name=self._name, data="\n".join(self._data)) if self._data else None
+        data = self._data
+        event = SseEvent(name=self._name, data="\n".join(data) if len(data) > 1 else data[0]) if data else None
         self._name, self._data, self._event_bytes = "", [], 0
         return event
 
@@ -73,9 +83,19 @@ class SseParser:
 def parse_json_object(text: str) -> dict[str, object]:
     """Parse a JSON object from a provider, or raise ModelFault."""
     try:
-        value: object = _decode(text)
+        value = _parse_json(text)
     except (ValueError, RecursionError) as error:
         raise ModelFault("malformed", f"not JSON: {text[:120]!r}") from error
     if not isinstance(value, dict):
         raise ModelFault("malformed", f"not a JSON object: {text[:120]!r}")
     return value
+
+
+def _parse_json(text: str) -> object:
+    value: object
+    try:
+        value, end = _scan(text, 0)
+    except StopIteration:
+        end = -1
+    # Anything around the value is whitespace, or makes it invalid.
+    return value if end == len(text) else _decoder.decode(text)

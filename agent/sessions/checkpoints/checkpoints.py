@@ -130,7 +130,9 @@ class Checkpoints:
 
     def watch(self, call_id: str, effect: str | None, arguments: Mapping[str, object], ctx: ExecCtx) -> "CallWatch":
         """Return the watch of a call: a command or server may change anything, a file tool records its changes."""
-        if not any(ctx.working_dir.is_relative_to(root) for root in self._workspace.roots):
+        folder, roots = ctx.working_dir, self._workspace.roots
+        # Nearly always one of them, and comparing paths is much faster.
+        if folder not in roots and not any(folder.is_relative_to(root) for root in roots):
             noted = self._noted.setdefault(ctx.step_id, {})
             return OutsideWatch(noted) if effect == "write" else CallWatch()
         if effect in ("execute", "external"):
@@ -188,6 +190,13 @@ class Checkpoints:
         if any(window.step_id == step_id for window in self._windows):
             await asyncio.shield(self._start(self._look_again()))
         self._ended_steps.add(step_id)
+
+    def settle_at_once(self, step_id: str) -> bool:
+        """Return whether all changes by the commands of an ending step are recorded already; else call `settle`."""
+        if self._looks or any(window.step_id == step_id for window in self._windows):
+            return False
+        self._ended_steps.add(step_id)
+        return True
 
     async def close(self, is_declared: Callable[[str], bool] = lambda path: False) -> None:
         """Finish running scans, and delete saved contents that did not change.

@@ -22,19 +22,19 @@ def test_every_file_is_synced_before_it_has_its_name_and_the_folder_afterwards(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done: list[str] = []
-    sync, replace = os.fsync, Path.replace
+    sync, replace = os.fsync, os.replace
 
     def note_sync(fd: int) -> None:
         path = Path(f"/proc/self/fd/{fd}").resolve()
         done.append("sync folder" if path == tmp_path else f"sync {path.name.split('.')[1]}")
         sync(fd)
 
-    def note_replace(source: Path, target: Path) -> Path:
-        done.append(f"name {target.stem}")
-        return replace(source, target)
+    def note_replace(source: str, target: str) -> None:
+        done.append(f"name {Path(target).stem}")
+        replace(source, target)
 
     monkeypatch.setattr(os, "fsync", note_sync)
-    monkeypatch.setattr(Path, "replace", note_replace)
+    monkeypatch.setattr(os, "replace", note_replace)
     names = [str(number) for number in range(40)]
     assert write_many([(tmp_path / f"{name}.json", b"x") for name in names]) == [None] * 40
     assert all(done.index(f"sync {name}") < done.index(f"name {name}") for name in names)

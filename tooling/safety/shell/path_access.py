@@ -5,6 +5,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 from tooling.contract.lazy_pattern import lazy_pattern
@@ -67,6 +68,12 @@ _TOOLCHAIN_PREFIXES = _prefixes(*TOOLCHAIN_DIRS)
 _EXECUTABLE_PREFIXES = (*_prefixes(*SYSTEM_DIRS), *_TOOLCHAIN_PREFIXES)
 
 
+@lru_cache(maxsize=64)
+def _temp_root_pattern(root: str) -> "re.Pattern[str]":
+    # A path that climbs out of the workspace keeps its name.
+    return re.compile(rf"{re.escape(root[:-1])}(?![\w.-])(?!\S*/\.\.)")
+
+
 class PathAccess:
     """Decides which paths a command may use in a workspace; caches file system lookups."""
 
@@ -75,12 +82,7 @@ class PathAccess:
         self._roots = _prefixes(*dict.fromkeys((*map(str, roots), *resolved)))
         self._writable = (*self._roots, *_prefixes(*TEMP_DIRS))
         self._readable = (*self._writable, *_prefixes(*SYSTEM_DIRS))
-        # A path that climbs out of the workspace keeps its name.
-        self._temp_roots = [
-            re.compile(rf"{re.escape(root[:-1])}(?![\w.-])(?!\S*/\.\.)")
-            for root in self._roots
-            if root.startswith(_TEMP_PREFIXES)
-        ]
+        self._temp_roots = [_temp_root_pattern(root) for root in self._roots if root.startswith(_TEMP_PREFIXES)]
         self._home = home
         self._allowed_cache: dict[tuple[str, bool], bool] = {}
         self._realpath_cache: dict[str, str] = {}

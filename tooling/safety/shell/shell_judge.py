@@ -112,8 +112,9 @@ class ShellJudge:
         findings += _kills_found_processes(reading.commands, shown)
         if not self.rules.is_complete:
             findings.append(ask("rules-missing", RULES_MISSING_REASON))
-        verdict = _verdict(findings, reading.commands, shown, is_lookup_changed=reading.changes_lookup)
-        return replace(verdict, only_reads=True) if not findings and is_only_reading(reading) else verdict
+        only_reads = not findings and is_only_reading(reading)
+        is_changed = reading.changes_lookup
+        return _verdict(findings, reading.commands, shown, is_lookup_changed=is_changed, only_reads=only_reads)
 
     def _check_command(
         self, command: Command, shown: str, access: PathAccess, effects: SideEffects, number: int, *, chat_type: str
@@ -182,7 +183,12 @@ def _is_unclear(name: str) -> bool:
 
 
 def _verdict(
-    findings: list[Finding], commands: list[Command], shown: list[str], *, is_lookup_changed: bool = False
+    findings: list[Finding],
+    commands: list[Command],
+    shown: list[str],
+    *,
+    is_lookup_changed: bool = False,
+    only_reads: bool = False,
 ) -> Verdict:
     decision = max((finding.decision for finding in findings), default=Decision.ALLOW)
     strictest = [finding for finding in findings if finding.decision is decision]
@@ -202,6 +208,7 @@ def _verdict(
         hosts=hosts,
         scripts=tuple(_scripts(commands, shown)),
         is_only_network=bool(hosts) and bool(findings) and all(finding.category == "network" for finding in findings),
+        only_reads=only_reads,
     )
 
 
