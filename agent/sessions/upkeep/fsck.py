@@ -139,7 +139,8 @@ def _check_lines(folder: SessionFolder, lines: list[bytes], *, repair: bool) -> 
         # A torn last line is left to the log, which cuts it off as it does before every run.
         if any(number < len(lines) or lines[-1].endswith(b"\n") for number in invalid):
             write_atomic(backup_path(folder.events, "torn"), b"".join(lines[number - 1] for number in invalid))
-            valid = (line for number, line in enumerate(lines, 1) if number not in invalid)
+            removed = frozenset(invalid)
+            valid = (line for number, line in enumerate(lines, 1) if number not in removed)
             write_atomic(folder.events, b"".join(valid))
         FileLog(folder.events).close()
     for number in invalid:

@@ -19,6 +19,7 @@ from agent.sessions.views.session_summary import read_session
 from agent.vocabulary.errors import SessionBusy
 from agent.vocabulary.step import ExecutorResponse
 from tests.agent.sessions.past_runs import completed_run, run_start, write_run
+from tests.growth import assert_linear
 from tooling.contract.image import Image
 from tooling.files.blobs import BlobStore
 
@@ -177,6 +178,17 @@ def test_an_event_without_a_run_or_with_an_odd_one_is_damage(folder: SessionFold
     for field in (b"", b'"run_id": 7, ', b'"run_id": null, '):
         folder.events.write_bytes(log + event.replace(b'"run_id": "run-2", ', field))
         assert ("events.jsonl:10", fsck.INVALID_LINE, True) in check_problems(folder)
+
+
+def test_a_log_full_of_odd_events_is_repaired_in_linear_time(tmp_path: Path) -> None:
+    odd = b'{"v": 1, "type": "warning", "ts": "t", "seq": 1.5, "session_id": "s", "run_id": "r", "message": "x"}\n'
+    folder = SessionFolder(id="s", root=tmp_path)
+
+    def repair(size: int) -> None:
+        folder.events.write_bytes(odd * size)
+        assert len(check_problems(folder)) >= size
+
+    assert_linear(repair, 24_000)
 
 
 def test_an_event_that_is_there_twice_is_reported(folder: SessionFolder) -> None:
