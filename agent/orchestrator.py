@@ -29,7 +29,7 @@ from agent.execution.result.outcome_builder import OutcomeBuilder, partial_answe
 from agent.execution.result.run_status import failure_reason
 from agent.execution.step.control import StepControl
 from agent.model.budget import Budget, BudgetExhausted
-from agent.model.faults import ModelFault
+from agent.model.faults import INCOMPLETE, ModelFault
 from agent.planning.graph import outline, topological_order
 from agent.planning.planner import Planner
 from agent.planning.steps import short_title
@@ -57,7 +57,7 @@ _PRELOAD_DELAY_S = 0.1
 Review: TypeAlias = Callable[[Plan], Awaitable[Plan]]
 _CUT_OFF = "the planner was cut off, so that only the beginning of its plan is known"
 # Joined results in place of the model's answer are a success, unless the model refused to answer.
-_NO_SUCCESS = frozenset({"filtered", "cut_off"})
+_NO_SUCCESS = INCOMPLETE | {"filtered"}
 PLAN_REST_MISSING = "the plan could not be completed: the reply contains no plan"
 
 
@@ -388,4 +388,4 @@ class OrchestratorRunner:
 
 
 def _is_cut_off(problem: ModelFault | BudgetExhausted) -> bool:
-    return isinstance(problem, ModelFault) and problem.kind == "cut_off"
+    return isinstance(problem, ModelFault) and problem.kind in INCOMPLETE

@@ -56,7 +56,7 @@ class Invoker:
                 f"Wrong arguments for {name}: {error}. {_describe_parameters(tool.spec)}", exit_code=BAD_ARGUMENTS
             )
         except ToolError as error:
-            return error_result(str(error), exit_code=error.exit_code, status=error.status)
+            return error_result(error.for_model, exit_code=error.exit_code, status=error.status)
         except (Exception, SystemExit) as error:  # noqa: BLE001 (the edge: any exception of a tool becomes a result)
             return error_result(f"{name} failed: {type(error).__name__}: {error}", exit_code=TOOL_RAISED)
 
@@ -85,7 +85,7 @@ async def _run_tool(call: PendingCall) -> ToolResult:
     try:
         return await _run_in_time(call)
     except ToolError as error:
-        return error_result(str(error), exit_code=error.exit_code, status=error.status)
+        return error_result(error.for_model, exit_code=error.exit_code, status=error.status)
     except (Exception, SystemExit) as error:  # noqa: BLE001 (the edge: any exception of a tool becomes a result)
         name = call.tool.spec.name
         return error_result(f"{name} failed: {type(error).__name__}: {error}", exit_code=TOOL_RAISED)

@@ -10,7 +10,7 @@ from agent.memory.memory_file import MemoryFile
 from agent.memory.shorten import apply_reply, byte_size, drop_by_priority, entry_room, parse_entries
 from agent.model.budget import BudgetExhausted
 from agent.model.faults import ModelFault
-from agent.model.port import CUT_OFF, ModelReply, ModelRequest
+from agent.model.port import ModelReply, ModelRequest
 from agent.prompts.load import load_prompt
 from agent.vocabulary.message import Message
 from tooling.contract.fast_dataclass import dataclass
@@ -85,7 +85,7 @@ async def _compact_with_model(
         return before, str(problem)
     except TimeoutError:
         return before, f"no reply within {shortener.timeout_s:g} s"
-    if reply.finish_reason == CUT_OFF:
+    if reply.is_incomplete:
         return before, REPLY_TRUNCATED
     return apply_reply(before, _strip_fence(reply.message.content), redactor)
 

@@ -25,6 +25,7 @@ FaultKind: TypeAlias = Literal[
     "refused",
     "filtered",
     "cut_off",
+    "paused",
     "missing",
     "script",
 ]
@@ -40,6 +41,9 @@ class FaultPolicy:
     message: str
     hint: str
 
+
+# The beginning of the reply is there.
+INCOMPLETE: frozenset[FaultKind] = frozenset({"cut_off", "paused"})
 
 FAULTS: dict[FaultKind, FaultPolicy] = {
     "connect": FaultPolicy(
@@ -174,6 +178,13 @@ FAULTS: dict[FaultKind, FaultPolicy] = {
         exit_code=exit_codes.FAILED,
         message="the reply was cut off at its length limit, twice",
         hint="raise `max_output_tokens`, or split the task",
+    ),
+    "paused": FaultPolicy(
+        retries=0,
+        backoff_s=0.0,
+        exit_code=exit_codes.FAILED,
+        message="the provider paused the reply again and again",
+        hint="try again, or split the task",
     ),
     "missing": FaultPolicy(
         retries=0,

@@ -7,7 +7,8 @@ from dataclasses import replace
 from agent.model.budget import Budget, Reservation, estimate_tokens
 from agent.model.faults import ModelFault
 from agent.model.port import (
-    CUT_OFF,
+    MAX_CONTINUATIONS,
+    PAUSED,
     CostFunction,
     ModelClient,
     ModelReply,
@@ -19,7 +20,7 @@ from agent.model.port import (
 )
 from agent.protocol.channel import Channel
 from agent.protocol.events import BudgetSpent
-from agent.vocabulary.message import CONTINUE_PROMPT, Message
+from agent.vocabulary.message import Message
 from agent.vocabulary.usage import Usage
 
 _CHARS_PER_TOKEN = 4
@@ -102,11 +103,11 @@ class MeteredModel:
 
 
 async def stream_whole(client: MeteredModel, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
-    """Yield a reply like `MeteredModel.stream`, but continue a truncated text once.
+    """Yield a reply like `MeteredModel.stream`, but continue a truncated or paused text.
 
-    Raises ModelFault of the kind `cut_off` if that is not enough; the received text has been yielded by then.
+    Raises ModelFault of the kind `cut_off` or `paused` if that is not enough; its text has been yielded by then.
     """
-    beginning = ""
+    beginning, continued = "", 0
     while True:
         reply: ModelReply | None = None
         async with aclosing(client.stream(request)) as items:
@@ -119,12 +120,12 @@ async def stream_whole(client: MeteredModel, request: ModelRequest) -> AsyncGene
                     yield TextDelta(text=beginning)
         assert reply is not None
         text = beginning + reply.message.content
-        if reply.finish_reason != CUT_OFF:
+        if not reply.is_incomplete:
             yield replace(reply, message=replace(reply.message, content=text))
             return
-        if beginning:
-            raise ModelFault("cut_off")
-        beginning = text
+        if continued >= MAX_CONTINUATIONS[reply.finish_reason]:
+            raise ModelFault("paused" if reply.finish_reason == PAUSED else "cut_off")
+        beginning, continued = text, continued + 1
         said = replace(reply.message, reasoning="", reasoning_signature=None)
-        ask = Message(role="user", content=CONTINUE_PROMPT)
+        ask = Message(role="user", content=reply.continue_prompt)
         request = replace(request, messages=(*request.messages, said, ask))

@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Literal, Protocol, TypeAlias
 
 from agent.config.settings import Reasoning
-from agent.vocabulary.message import Message
+from agent.vocabulary.message import CONTINUE_PROMPT, PAUSE_PROMPT, Message
 from agent.vocabulary.usage import Usage
 from tooling.contract.fast_dataclass import dataclass
 
@@ -14,6 +14,10 @@ from tooling.contract.fast_dataclass import dataclass
 CostFunction: TypeAlias = Callable[[str, Usage], float | None]
 # The finish reason of a reply that ended at its length limit.
 CUT_OFF = "length"
+# The finish reason of a turn that the provider interrupted: it goes on when it gets back what was said so far.
+PAUSED = "pause"
+# How often a reply is continued after such an end.
+MAX_CONTINUATIONS = {CUT_OFF: 1, PAUSED: 5}
 Purpose: TypeAlias = Literal[
     "planner", "lead", "step", "composer", "memory", "repair", "summary", "reviewer", "aside", "sampling"
 ]
@@ -83,6 +87,16 @@ class ModelReply:
     usage: Usage
     model: str
     finish_reason: str = "stop"
+
+    @property
+    def is_incomplete(self) -> bool:
+        """Whether the text ends in the middle, so that it is no answer yet."""
+        return self.finish_reason in MAX_CONTINUATIONS
+
+    @property
+    def continue_prompt(self) -> str:
+        """What lets the model continue an incomplete reply."""
+        return PAUSE_PROMPT if self.finish_reason == PAUSED else CONTINUE_PROMPT
 
 
 Delta: TypeAlias = TextDelta | ReasoningDelta | CallDelta | StreamRestarted

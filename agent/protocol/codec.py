@@ -9,6 +9,8 @@ from tooling.contract.json_codec import DecodeError, JsonObject, decode, encode
 from tooling.contract.json_text import json_encoder
 
 FORMAT = 1
+# Larger numbers are damage: no log has so many events, and the next number must be one that every reader can take.
+MAX_SEQ = 10**15 - 1
 _EVENTS: dict[str, type] = {event.type: event for event in get_args(Event)}
 _ENVELOPE_FIELDS = ("seq", "ts", "session_id", "run_id", "step_id", "attempt")
 # Optional fields of the event stream, omitted if they are null.
@@ -111,23 +113,36 @@ def from_json(flat: JsonObject) -> Envelope:
         event: Event = decode(event_type, flat, extra="ignore")
     except DecodeError as error:
         raise CodecError(f"{flat.get('type')}: {error}") from error
-    get = flat.get
-    seq, ts, session_id, run_id, step_id, attempt = map(get, _ENVELOPE_FIELDS)
+    fields = _envelope_fields(flat)
+    if fields is None:
+        raise CodecError(f"{flat.get('type')}: the envelope has a missing or invalid field")
+    seq, ts, session_id, run_id, step_id, attempt = fields
+    return Envelope(
+        event=event,
+        seq=seq,
+        ts=ts,
+        session_id=session_id,
+        run_id=run_id,
+        step_id=step_id,
+        attempt=attempt,
+    )
+
+
+def has_envelope(flat: JsonObject) -> bool:
+    """Whether the fields that all events have are there, and of their kind."""
+    return _envelope_fields(flat) is not None
+
+
+def _envelope_fields(flat: JsonObject) -> tuple[int, str, str, str, str | None, int | None] | None:
+    seq, ts, session_id, run_id, step_id, attempt = map(flat.get, _ENVELOPE_FIELDS)
     if (
         type(seq) is int
+        and 0 < seq <= MAX_SEQ
         and type(ts) is str
         and type(session_id) is str
         and type(run_id) is str
         and (step_id is None or type(step_id) is str)
         and (attempt is None or type(attempt) is int)
     ):
-        return Envelope(
-            event=event,
-            seq=seq,
-            ts=ts,
-            session_id=session_id,
-            run_id=run_id,
-            step_id=step_id,
-            attempt=attempt,
-        )
-    raise CodecError(f"{get('type')}: the envelope has a missing or invalid field")
+        return seq, ts, session_id, run_id, step_id, attempt
+    return None

@@ -9,6 +9,7 @@ from tooling.contract.image import Image
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 CONTINUE_PROMPT = "Your reply was cut off at its length limit. Go on exactly where it stopped; repeat nothing."
+PAUSE_PROMPT = "Your turn was paused. Go on exactly where it stopped; repeat nothing."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

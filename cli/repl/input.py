@@ -60,6 +60,31 @@ def _truncate_history(path: Path) -> None:
     write_atomic(path, newer[max(0, newer.find(_ENTRY)) :])
 
 
+class TypedAhead:
+    """Lines typed together with a request, before it began: they are handled when it has ended, as in a shell.
+
+    Handled at once, a `/clear` typed after a request would come before it.
+    """
+
+    def __init__(self, is_starting: Callable[[], bool], accept: Callable[[str], None]) -> None:
+        self._is_starting = is_starting
+        self._accept = accept
+        self._lines: list[str] = []
+
+    def holds(self, line: str, *, is_special: bool) -> bool:
+        """Keep a line that must wait: a command or note after a request, and everything after these."""
+        if not self._is_starting() or not (is_special or self._lines):
+            return False
+        self._lines.append(line)
+        return True
+
+    def release(self) -> None:
+        """Handle the lines in their order; a request among them makes the others wait again."""
+        lines, self._lines = self._lines, []
+        for line in lines:
+            self._accept(line)
+
+
 _MAX_INLINE_CHARS = 2000
 _MAX_INLINE_LINES = 30
 _BEGINNING_CHARS = 20

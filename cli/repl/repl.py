@@ -13,6 +13,7 @@ from agent.vocabulary.errors import AgentError, UsageError
 from cli.external_programs import ExternalPrograms
 from cli.messages.translate import translate
 from cli.repl.asides import Asides
+from cli.repl.input import TypedAhead
 from cli.repl.mentions import find_mentions
 from cli.repl.plan_choice import PlanReview, ask_about_proposal, plan_again
 from cli.repl.request_queue import BUG_HINT, QueuedRequest, RequestQueue, paused_notice
@@ -21,6 +22,7 @@ from cli.repl.slash_commands import Candidate, SlashCommand, is_command_line, pa
 from cli.repl.state import PLAN_MODE, ReplState
 from cli.repl.welcome import welcome
 from cli.screen.colors import Paint, Tone, clip, wrap_lines
+from cli.screen.format import hint_lines
 from cli.screen.sanitize import sanitize
 
 if TYPE_CHECKING:
@@ -74,6 +76,7 @@ class Repl:
             on_end=self._on_request_ended,
         )
         self.asides = Asides(self)
+        self._typed_ahead = TypedAhead(lambda: self.queue.is_starting, self.accept)
         self._shell = ShellEscape(state.environ)
         self._is_exit_requested = False
         self.shell_output = ""
@@ -156,8 +159,11 @@ class Repl:
         # Undecodable bytes can be neither stored nor sent.
         line = text.encode("utf-8", "replace").decode().strip()
         self._is_exit_requested = False
-        if is_pasted and line[:1] in _SPECIAL and "\n" not in line:
+        is_special = line[:1] in _SPECIAL and "\n" not in line
+        if is_pasted and is_special:
             self._print_quiet(PASTED_NOTE.format(line[:1]))
+        elif line and self._typed_ahead.holds(line, is_special=is_special):
+            return
         match line[:1] if not line or not (is_pasted or "\n" in line) else "request":
             case "":
                 self.queue.resume()
@@ -182,15 +188,10 @@ class Repl:
         mentions = find_mentions(request, self.state.cwd)
         submit = Submit(prompt=request, files=mentions.files, stdin=self.shell_output or None)
         self.shell_output = ""
-        self.enqueue(
-            QueuedRequest(
-                submit=submit,
-                is_reviewed=is_reviewed,
-                title=title,
-                attached=mentions.attached,
-                problems=mentions.problems,
-            )
+        queued = QueuedRequest(
+            submit=submit, is_reviewed=is_reviewed, title=title, attached=mentions.attached, problems=mentions.problems
         )
+        self.enqueue(queued)
 
     def enqueue(self, request: QueuedRequest) -> None:
         """Queue a request and report it if another one is running."""
@@ -293,7 +294,7 @@ class Repl:
     def print_error(self, error: AgentError) -> None:
         self.print_line(f"error: {error.message}", "bad")
         if error.hint:
-            self._print_quiet("\n".join(f"  {line}" for line in error.hint.splitlines()))
+            self._print_quiet("\n".join(f"  {line}" for line in hint_lines(error.hint, in_repl=True)))
 
     def _print_quiet(self, text: str) -> None:
         self.print_line(text, "quiet")
@@ -338,6 +339,8 @@ class Repl:
             self._run_choice.cancel()
         self.ui.on_request_ended()
         self.state.refresh_status()
+        if not self.queue.is_starting:
+            self._typed_ahead.release()
         if self.queue.is_paused:
             self._print_quiet(paused_notice(len(self.queue.pending)))
         proposal, self._proposal = self._proposal, ""

@@ -79,6 +79,11 @@ class RequestQueue:
         self.session_id: str | None = None
         self.run_id: str | None = None
 
+    @property
+    def is_starting(self) -> bool:
+        """Whether a request was accepted but has not begun, because the input came faster than it is handled."""
+        return bool(self.pending) and not (self.is_busy or self.is_paused)
+
     def add(self, request: QueuedRequest) -> None:
         """Queue a request; on a paused queue, or while a run is being stopped, it is the next one to run."""
         if self.is_paused or self._interruption:

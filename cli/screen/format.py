@@ -202,6 +202,22 @@ def resume_hint(command: str, *, in_repl: bool = False) -> str:
     return f"resume with /resume, or: {command}" if in_repl else f"resume with: {command}"
 
 
+NO_MODEL_AT_PROMPT = """\
+do one of the following:
+  1. choose a model: `/model provider/name`; most need an API key, such as OPENAI_API_KEY or ANTHROPIC_API_KEY
+  2. start a local server: `ollama run qwen2.5-coder`; ollama, llama.cpp and LM Studio are detected automatically
+`/demo` needs no model."""
+
+
+def hint_lines(hint: str, *, in_repl: bool) -> list[str]:
+    """Return the lines of a hint; at the prompt it names commands of the prompt instead of the shell's."""
+    if in_repl:
+        from agent.model.local_server import NO_MODEL_HINT
+
+        hint = NO_MODEL_AT_PROMPT if hint == NO_MODEL_HINT else hint
+    return hint.splitlines()
+
+
 WILL_RUN = "these will run when you use the folder; commands created or changed them:"
 _MAX_RUNNABLE = 20
 

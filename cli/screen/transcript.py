@@ -38,6 +38,7 @@ from cli.screen.format import (
     format_cost,
     format_duration,
     format_tokens,
+    hint_lines,
     image_labels,
     is_by_user,
     replan_text,
@@ -385,10 +386,9 @@ class Transcript:
             return self._blocks.wrapped("quiet", f"  {decision}")
         if self._is_in_repl and (shortfall := shortfall_text(error)):
             return self._blocks.wrapped("quiet", f"  {shortfall}")
-        hints = [
-            line for hint in (error.hint or "").splitlines() for line in self._blocks.wrapped("quiet", f"  {hint}")
-        ]
-        return [*self._blocks.wrapped("bad", f"error: {error.message}"), *hints]
+        hints = hint_lines(error.hint or "", in_repl=self._is_in_repl)
+        wrapped = [line for hint in hints for line in self._blocks.wrapped("quiet", f"  {hint}")]
+        return [*self._blocks.wrapped("bad", f"error: {error.message}"), *wrapped]
 
 
 def _prefix(step: str | None) -> str:

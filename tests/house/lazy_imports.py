@@ -95,7 +95,7 @@ LAZY_MODULES: dict[str, str] = {
     "agent.assembly": "loads with agent.app",
     "agent.run_context": "loads with agent.app",
     "agent.aside": "only for /btw",
-    "agent.model.local_server": "only if no model is set",
+    "agent.model.local_server": "only if no model is set, and for errors at the prompt",
     "agent.config.mcp_file": "only for a user with MCP servers",
     "agent.mcp_setup": "only for a run that offers MCP servers",
     "tooling.mcp.client": "imports the MCP SDK, which takes seconds; only when a server is used",

@@ -96,9 +96,15 @@ def error_result(
 
 
 class ToolError(Exception):
-    """A failure of a tool, in one sentence for the model; the invoker converts it to a result."""
+    """A failure of a tool, in one sentence for the model; the invoker converts it to a result.
 
-    def __init__(self, message: str, *, status: CallStatus = "error", exit_code: int = TOOL_RAISED) -> None:
+    `for_model` replaces the sentence if it contains foreign words, which the model must get in a tag.
+    """
+
+    def __init__(
+        self, message: str, *, status: CallStatus = "error", exit_code: int = TOOL_RAISED, for_model: str = ""
+    ) -> None:
         super().__init__(message)
+        self.for_model = for_model or message
         self.status = status
         self.exit_code = exit_code

@@ -15,6 +15,8 @@ from tooling.contract.result import TIMED_OUT, ToolError
 from tooling.mcp.listing import ServerListing
 from tooling.mcp.listing_store import ListingStore
 from tooling.mcp.servers import INSTALL, MISSING_EXTRA, McpServer, ServerProblem, expand_variables
+from tooling.web.html.hidden_unicode import strip_invisible
+from tooling.web.page import wrap_untrusted
 
 if TYPE_CHECKING:
     from tooling.mcp.client import McpClient
@@ -116,7 +118,7 @@ class ServerConnection:
                 reason = client.describe_failure(error)
                 if client.has_ended:
                     await self.close()
-                raise ToolError(f"The MCP server {self.server.name} failed: {reason}.") from error
+                raise self._failed("failed", reason) from error
 
     async def close(self) -> None:
         """Stop the server; it is restarted on the next use."""
@@ -145,10 +147,7 @@ class ServerConnection:
         except Exception as error:
             await client.close(_CLOSE_S)
             reason = client.describe_failure(error)
-            message = (
-                f"The MCP server {self.server.name} could not be started: {reason.rstrip('.')}.{self._sandbox_hint()}"
-            )
-            raise ToolError(message) from error
+            raise self._failed("could not be started", reason.rstrip("."), self._sandbox_hint()) from error
         except asyncio.CancelledError:
             await client.close(_CLOSE_S)
             raise
@@ -166,6 +165,13 @@ class ServerConnection:
     def _sandbox_hint(self) -> str:
         """Return a hint about a program that lacks something in its sandbox."""
         return SANDBOX_HINT if self.server.argv and self.server.is_sandboxed else ""
+
+    def _failed(self, what: str, reason: str, hint: str = "") -> ToolError:
+        """Return a failure whose reason the server may have written: its errors, or what it printed."""
+        name = self.server.name
+        marked = wrap_untrusted(strip_invisible(reason)[0], origin=f"MCP server {name}")
+        for_model = f"The MCP server {name} {what}.{hint} The reason:\n{marked}"
+        return ToolError(f"The MCP server {name} {what}: {reason}.{hint}", for_model=for_model)
 
     def _timed_out(self, what: str, limit_s: float, hint: str = "") -> ToolError:
         message = f"The MCP server {self.server.name} did not {what} within {limit_s:g} s, so it was ended.{hint}"

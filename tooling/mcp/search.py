@@ -43,7 +43,7 @@ class McpToolIndex:
             try:
                 listing = await connection.refresh(ctx)
             except ToolError as error:
-                problems.append(str(error))
+                problems.append(error.for_model)
                 failed.append(connection)
                 continue
             self._tools |= {tool.spec.name: tool for tool in self._build(connection, listing)}

@@ -36,8 +36,19 @@ class LazySandboxRunner:
         await self._get_runner()
 
     async def run(self, request: CommandRequest) -> CommandOutput:
-        """Run a command once the sandbox has passed the self-test."""
-        return await (await self._get_runner()).run(request)
+        """Run a command once the sandbox has passed the self-test. Raises SandboxError if it can no longer start."""
+        runner = await self._get_runner()
+        try:
+            return await runner.run(request)
+        except OSError as problem:
+            from agent.backends.sandbox.self_test import could_not_start, start_error
+
+            # A command can end the sandbox, and the next start may fail: that is no failure of the command.
+            if not could_not_start(problem):
+                raise
+            error = start_error(runner.describe().name, problem)
+            self._options.on_sandbox_error(error)
+            raise error from problem
 
     async def allow_host(self, host: str) -> None:
         """Let later commands reach one more host."""

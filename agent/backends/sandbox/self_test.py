@@ -103,6 +103,11 @@ class SandboxStartError(SandboxError):
     """The sandbox is installed but cannot start, for example because namespaces are forbidden."""
 
 
+def could_not_start(problem: OSError) -> bool:
+    """Whether an error is that of the sandbox, not of the command in it."""
+    return str(problem).startswith(COULD_NOT_START)
+
+
 def start_error(name: str, problem: OSError) -> SandboxStartError:
     """Return the error for a sandbox that cannot start, with a hint."""
     # Bubblewrap writes its own error last.

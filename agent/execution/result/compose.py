@@ -8,7 +8,7 @@ from contextlib import aclosing
 from pathlib import Path
 
 from agent.model.budget import BudgetExhausted
-from agent.model.faults import ModelFault
+from agent.model.faults import INCOMPLETE, ModelFault
 from agent.model.metered_client import MeteredModel, stream_whole
 from agent.model.port import ModelReply, ModelRequest, ReasoningDelta, StreamRestarted, TextDelta
 from agent.prompts.load import load_prompt
@@ -111,7 +111,7 @@ class Composer:
                         case ModelReply():
                             said = item.message.content
         except ModelFault as fault:
-            return said.strip() if fault.kind == "cut_off" else "", fault
+            return said.strip() if fault.kind in INCOMPLETE else "", fault
         except BudgetExhausted as problem:
             return "", problem
         return said.strip(), None

@@ -15,13 +15,23 @@ from agent.execution.step.stalls import MUTATING, STOP_AT, WARN_AT, StallDetecto
 from agent.execution.step.step_result import StepResult
 from agent.execution.step.step_status import answer_status
 from agent.execution.step.tool_calls import ToolCallRunner
-from agent.model.faults import FAULTS, ModelFault
+from agent.model.faults import FAULTS, FaultKind, ModelFault
 from agent.model.metered_client import MeteredModel
-from agent.model.port import CUT_OFF, CallDelta, ModelReply, ModelRequest, ReasoningDelta, StreamRestarted, TextDelta
+from agent.model.port import (
+    CUT_OFF,
+    MAX_CONTINUATIONS,
+    PAUSED,
+    CallDelta,
+    ModelReply,
+    ModelRequest,
+    ReasoningDelta,
+    StreamRestarted,
+    TextDelta,
+)
 from agent.protocol.channel import Channel
 from agent.protocol.events import CallMade, MessageAdded
 from agent.vocabulary import exit_codes
-from agent.vocabulary.message import CONTINUE_PROMPT, Message
+from agent.vocabulary.message import Message
 from agent.vocabulary.plan import LEAD, PLAN_TOOL
 from agent.vocabulary.step import CallFact, ExecutorProfile, ExecutorRequest
 from agent.vocabulary.usage import Usage
@@ -30,7 +40,10 @@ from tooling.contract.fast_dataclass import dataclass
 
 _STEERING_PREFIX = "The user adds, while you work: "
 _ASK_FOR_RESULT = "Go on: reply with the result, or call a tool."
-_CUT_OFF = "its answer was cut off at the length limit"
+_SHORTFALLS: dict[str, tuple[str, FaultKind]] = {
+    CUT_OFF: ("its answer was cut off at the length limit", "cut_off"),
+    PAUSED: ("the provider paused its answer again and again", "paused"),
+}
 _NOT_DONE = "The reply describes a change, but nothing was changed."
 _REPEATED = "You already made this call with the same result. Try something else, or reply with what you have."
 _OVERFLOW_TRIES = 3
@@ -117,6 +130,7 @@ class AgentRunner:
         if (answer := conversation.last_answer) and (result := await self._finish(loop, answer)):
             return result
         stalls, has_asked, truncated = StallDetector(self._calls.effect_of), False, conversation.truncated_answer
+        continued = 1 if truncated else 0
         while conversation.turns < profile.max_turns:
             await self._deliver_steering(loop)
             try:
@@ -133,19 +147,19 @@ class AgentRunner:
                 facts = await self._calls.run_turn(reply.message.tool_calls, conversation, ctx)
                 if result := await self._check_stalled(loop, facts, stalls):
                     return result
-            elif text.strip() and reply.finish_reason == CUT_OFF:
-                if truncated:
-                    hint = FAULTS["cut_off"].hint
-                    return StepResult(status="partial", text=truncated + text, shortfall=_CUT_OFF, hint=hint)
-                truncated = text
-                await self._add_user_message(loop, CONTINUE_PROMPT)
+            elif text.strip() and reply.is_incomplete:
+                truncated, continued = truncated + text, continued + 1
+                if continued > MAX_CONTINUATIONS[reply.finish_reason]:
+                    shortfall, kind = _SHORTFALLS[reply.finish_reason]
+                    return StepResult(status="partial", text=truncated, shortfall=shortfall, hint=FAULTS[kind].hint)
+                await self._add_user_message(loop, reply.continue_prompt)
             elif answer := (truncated + text).strip():
                 if self._control.has_messages(ctx.step_id):
                     # Not finished: the user has just sent a message.
                     continue
                 if result := await self._finish(loop, answer):
                     return result
-                truncated = ""
+                truncated, continued = "", 0
             elif has_asked:
                 return StepResult(status="error", reason="The model gave no answer.", exit_code=exit_codes.FAILED)
             else:

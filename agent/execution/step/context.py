@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import field, replace
 
-from agent.vocabulary.message import CONTINUE_PROMPT, Message, ToolCall
+from agent.vocabulary.message import CONTINUE_PROMPT, PAUSE_PROMPT, Message, ToolCall
 from agent.vocabulary.step import CallFact, Check
 from agent.vocabulary.unfinished import UnfinishedStep
 from tooling.contract.context import ExecCtx
@@ -48,10 +48,13 @@ class Conversation:
 
     @property
     def truncated_answer(self) -> str:
-        """The truncated answer that the model has been asked to continue, or an empty text."""
-        last = self.messages[-1] if self.messages else None
-        is_continued = last is not None and last.role == "user" and last.content == CONTINUE_PROMPT
-        return self.messages[-2].content if is_continued and len(self.messages) > 1 else ""
+        """The truncated answer that the model has been asked to continue, in all its parts, or an empty text."""
+        parts: list[str] = []
+        for said, asked in zip(self.messages[-2::-2], self.messages[::-2], strict=False):
+            if asked.role != "user" or asked.content not in (CONTINUE_PROMPT, PAUSE_PROMPT):
+                break
+            parts.append(said.content)
+        return "".join(reversed(parts))
 
     def next_call(self, call: ToolCall, ctx: ExecCtx) -> ExecCtx:
         """Return the context of the next call, with a unique id besides the model's: providers reuse theirs."""

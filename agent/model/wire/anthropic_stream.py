@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from agent.model.fault_mapping import fault_from_error
 from agent.model.faults import ModelFault
 from agent.model.json_values import count_at, object_at, objects_at, text_at
+from agent.model.port import PAUSED
 from agent.model.reply.reply_builder import Fragment, ReplyBuilder
 from agent.model.wire.sse import STREAM_TRUNCATED, SseEvent, parse_json_object
 from agent.vocabulary.usage import Usage
@@ -13,7 +14,7 @@ from agent.vocabulary.usage import Usage
 _FINISH = {
     "end_turn": "stop",
     "stop_sequence": "stop",
-    "pause_turn": "stop",
+    "pause_turn": PAUSED,
     "max_tokens": "length",
     "model_context_window_exceeded": "length",
     "tool_use": "tool_calls",

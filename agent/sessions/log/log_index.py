@@ -15,8 +15,8 @@ from tooling.files.open_regular import open_regular
 
 # The exact form that the codec writes; any other form of the same object is parsed as JSON.
 _HEAD = lazy_pattern(
-    rb'\{"v": 1, "type": "([\w.]+)", "ts": "([^"\\]*)", "seq": (\d+), "session_id": "[^"\\]*", "run_id": "([^"\\]*)"'
-    rb'(?:, "step_id": "([^"\\]*)", "attempt": (\d+))?'
+    rb'\{"v": 1, "type": "([\w.]+)", "ts": "([^"\\]*)", "seq": ([1-9]\d{0,14}), '
+    rb'"session_id": "[^"\\]*", "run_id": "([^"\\]*)"(?:, "step_id": "([^"\\]*)", "attempt": (\d{1,9}))?'
 )
 _STEP = b', "step_id": '
 _LINE_START = b'{"v": 1, "type": "'

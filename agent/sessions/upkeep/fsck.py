@@ -5,6 +5,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from agent.protocol.codec import FORMAT, has_envelope
 from agent.protocol.events import MessageAdded, StepCompleted, ToolCompleted
 from agent.sessions.log.event_log import FileLog
 from agent.sessions.log.log_index import read_lines
@@ -131,13 +132,15 @@ def _check_log(folder: SessionFolder, *, repair: bool) -> Iterator[Problem]:
 
 def _check_lines(folder: SessionFolder, lines: list[bytes], *, repair: bool) -> Iterator[Problem]:
     """Move invalid lines from the log into a backup next to it."""
-    invalid = [number for number, line in enumerate(lines, 1) if not _is_object(line)]
+    invalid = [number for number, line in enumerate(lines, 1) if not _is_event(line)]
     if not invalid and (not lines or lines[-1].endswith(b"\n")):
         return
     if repair:
-        if any(number < len(lines) for number in invalid):
+        # A torn last line is left to the log, which cuts it off as it does before every run.
+        if any(number < len(lines) or lines[-1].endswith(b"\n") for number in invalid):
             write_atomic(backup_path(folder.events, "torn"), b"".join(lines[number - 1] for number in invalid))
-            valid = (line for number, line in enumerate(lines, 1) if number not in invalid)
+            removed = frozenset(invalid)
+            valid = (line for number, line in enumerate(lines, 1) if number not in removed)
             write_atomic(folder.events, b"".join(valid))
         FileLog(folder.events).close()
     for number in invalid:
@@ -223,11 +226,13 @@ def _check_summary(folder: SessionFolder, *, repair: bool) -> Iterator[Problem]:
         yield Problem(path=folder.summary.name, what=problem, is_mended=repair)
 
 
-def _is_object(line: bytes) -> bool:
+def _is_event(line: bytes) -> bool:
+    """Whether a line is an event of this version or of a later one, whose fields are not known."""
     try:
-        return isinstance(json.loads(line), dict)
+        flat = json.loads(line)
     except (ValueError, RecursionError):
         return False
+    return isinstance(flat, dict) and (flat.get("v") != FORMAT or has_envelope(flat))
 
 
 def _relative_name(path: Path, folder: SessionFolder) -> str:

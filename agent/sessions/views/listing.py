@@ -17,6 +17,8 @@ from tooling.files.open_regular import read_regular
 
 UNFINISHED, RUNNING, INTERRUPTED, UNREADABLE = "unfinished", "running", "interrupted", "unreadable"
 LAST = "last"
+# So many runs in a row that did nothing are skipped.
+_MAX_IDLE_RUNS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,9 +163,9 @@ def newest_runs(store: SessionStore, limit: int | None = None) -> list[RunRow]:
 
 
 def find_run(store: SessionStore, prefix: str) -> RunRef:
-    """Return the run with this id or unique id prefix, or the newest one for `last`."""
+    """Return the run with this id or unique id prefix, or for `last` the newest one that got as far as its request."""
     if prefix == LAST:
-        found = {row.run_id: store.folder_for(row.session_id) for row in newest_runs(store, 1)}
+        found = {row.run_id: store.folder_for(row.session_id) for row in _last_rows(store)}
     else:
         found = find_runs_by_prefix(store, prefix)
     if not found:
@@ -172,6 +174,20 @@ def find_run(store: SessionStore, prefix: str) -> RunRef:
         raise InputError(f"{prefix!r} matches {len(found)} runs", LONGER_PREFIX)
     ((run_id, folder),) = found.items()
     return RunRef(folder=folder, run_id=run_id)
+
+
+def _last_rows(store: SessionStore) -> list[RunRow]:
+    """Return the newest run, if there is one, without those that ended with nothing done.
+
+    A resume that another one was faster than is such a run.
+    """
+    newest = newest_runs(store, 1)
+    candidates = newest if any(map(_has_work, newest)) else newest_runs(store, _MAX_IDLE_RUNS)
+    return ([row for row in candidates if _has_work(row)] or newest)[:1]
+
+
+def _has_work(row: RunRow) -> bool:
+    return bool(row.request or row.steps) or row.exit_code is None
 
 
 def find_runs_by_prefix(store: SessionStore, prefix: str) -> dict[str, SessionFolder]:

@@ -1,5 +1,7 @@
 """`agent rules`: rules whose words look like options, removing rules, and advice that works."""
 
+import re
+
 import pytest
 
 from tests.cli.terminal_user import User
@@ -58,3 +60,50 @@ def test_the_advised_rule_allows_a_command_behind_a_wrapper(user: User) -> None:
     user.agent("rules", "add", "python3", "-m", "http.server")
     assert "a run would allow it" in user.agent("check", command).stdout
     assert user.agent("exec", "--", command, cwd=project).exit_code == 2
+
+
+def test_a_rule_that_i_add_for_a_script_no_longer_applies_once_the_script_changes(user: User) -> None:
+    project = user.home / "project"
+    project.mkdir()
+    for words in (("./deploy.sh", "production"), ("./deploy.sh production",)):
+        script = project / "deploy.sh"
+        script.write_text("#!/bin/sh\necho deployed\n")
+        script.chmod(0o755)
+        added = user.agent("rules", "add", *words, cwd=project)
+        assert re.fullmatch(r"allow sha256:\w+ \./deploy\.sh production \(everywhere\)\n", added.stderr)
+        assert user.agent("exec", "--", "./deploy.sh production", cwd=project).stdout == "deployed\n"
+        script.write_text("#!/bin/sh\necho something else\n")
+        assert user.agent("exec", "--", "./deploy.sh production", cwd=project).exit_code == 57
+        removed = user.agent("rules", "rm", *words, cwd=project)
+        assert (removed.exit_code, user.agent("rules", "list").stdout) == (0, "(no rules)\n")
+
+
+def test_a_rule_for_a_script_of_another_folder_is_bound_to_that_one(user: User) -> None:
+    project = user.home / "project"
+    (project / "tools").mkdir(parents=True)
+    (project / "tools" / "publish.py").write_text("print('published')\n")
+    added = user.agent("rules", "add", "-C", str(project), "python3", "tools/publish.py", "production")
+    assert added.stderr.startswith("allow sha256:")
+    listed = user.agent("rules", "list").stdout
+    assert re.fullmatch(rf"allow  sha256:\w+ python3 tools/publish\.py production  \({project}\)\n", listed)
+    (project / "two words.sh").touch()
+    for text in ("bash 'two words.sh'", r"./tools/../two\ words.sh"):
+        assert user.agent("rules", "add", "-C", str(project), text).stderr.startswith("allow sha256:")
+
+
+def test_a_rule_for_a_script_that_does_not_exist_is_refused(user: User) -> None:
+    refused = user.agent("rules", "add", "./missing.sh")
+    assert (refused.exit_code, "there is no script ./missing.sh" in refused.stderr) == (42, True)
+    assert user.agent("rules", "list").stdout == "(no rules)\n"
+    assert user.agent("rules", "add", "--deny", "./missing.sh").stderr == "deny ./missing.sh (everywhere)\n"
+
+
+def test_a_script_that_changed_can_be_allowed_again_and_all_its_rules_are_removed_together(user: User) -> None:
+    script = user.home / "deploy.sh"
+    for content in ("first", "second"):
+        script.write_text(content)
+        assert user.agent("rules", "add", "./deploy.sh").exit_code == 0
+    assert user.agent("rules", "add", "./deploy.sh").exit_code == 42
+    assert len(user.agent("rules", "list").stdout.splitlines()) == 2
+    assert len(user.agent("rules", "rm", "./deploy.sh").stderr.splitlines()) == 2
+    assert user.agent("rules", "list").stdout == "(no rules)\n"

@@ -1,6 +1,7 @@
 """cli/messages/en.toml, collected from the source; `python -m tests.cli.messages.catalog` updates it."""
 
 import ast
+import inspect
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -77,8 +78,11 @@ def _quote(text: str) -> str:
 def _messages_of(path: Path, *, is_shown: bool) -> Iterator[str]:
     """Yield the texts of a module that is shown to users, or the errors and constants of another one."""
     tree = ast.parse(path.read_text("utf-8"))
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in _candidates(tree) if is_shown else _errors_in(tree):
         text = _template(node)
+        # The help shows a docstring without the indentation of the source.
+        text = inspect.cleandoc(text) if id(node) in docstrings else text
         if text and _is_message(text):
             yield text
 

@@ -2,17 +2,22 @@
 
 import re
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import typer
 
+from cli.command_table import COMMANDS
 from cli.messages.translate import SHIPPED, STORED_WIDTHS, stored_help
 from cli.messages.translator import Translator
+from cli.typer_program import build_application
 from tests.cli.messages import catalog
 from tests.cli.messages.stored_help import render_help
 from tests.cli.terminal_user import User
 
 _NAMES = re.compile(r"\{\w+\}")
+_CYRILLIC = re.compile(r"[а-яё]")
 # What no user reads: patterns, styles, contents of files, words for other programs and for models.
 _NOT_TRANSLATED = re.compile(
     r"\(\?P<|\^\(|bold |done: order paper|# Completion|(?:rules rm|tools call|exec) words$|Windlass runs tasks in a"
@@ -47,6 +52,23 @@ def test_every_message_has_a_russian_text() -> None:
     assert [text for text in sorted(texts) if text not in russian and not _NOT_TRANSLATED.match(text)] == []
     texts = {text for texts in catalog.page_texts().values() for text in texts}
     assert sorted(texts - russian["page"].keys()) == []
+
+
+def test_every_help_page_is_in_russian() -> None:
+    russian = tomllib.loads((SHIPPED / "ru.toml").read_text("utf-8"))
+    translator = Translator(russian, russian.pop("page"))
+    pages = [typer.main.get_command(build_application(entry.name)) for entry in COMMANDS]
+    texts = {text for page in pages for text in help_texts(page)}
+    assert len(texts) > 250
+    assert [text for text in sorted(texts) if not _CYRILLIC.search(translator.translate(text))] == []
+
+
+def help_texts(command: object) -> Iterator[str]:
+    """Yield the texts that the help pages of a command and its subcommands show."""
+    for part in (command, *getattr(command, "params", ())):
+        yield from filter(None, (getattr(part, name, None) for name in ("help", "short_help", "epilog")))
+    for inner in getattr(command, "commands", {}).values():
+        yield from help_texts(inner)
 
 
 def test_every_message_is_found_when_its_parts_are_filled_in() -> None:

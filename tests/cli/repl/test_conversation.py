@@ -65,6 +65,16 @@ def test_clear_starts_a_new_session(open_terminal: OpenTerminal) -> None:
     assert len({event["session_id"] for event in events(terminal)}) == 2
 
 
+def test_a_request_and_clear_typed_before_the_prompt_is_up_run_in_this_order(open_terminal: OpenTerminal) -> None:
+    terminal = open_terminal(reply_to("one", answer("First answer.")), reply_to("two", answer("Second answer.")))
+    for line in ("one", "/clear", "two"):
+        terminal.send(line + ENTER)
+    terminal.wait_for("First answer.")
+    shown = terminal.wait_for("Second answer.")
+    assert shown.index("First answer.") < shown.index(NEW_SESSION) < shown.index("Second answer.")
+    assert len({event["session_id"] for event in events(terminal)}) == 2
+
+
 def test_a_request_sent_during_a_run_is_queued(open_terminal: OpenTerminal) -> None:
     slow = one_step(step_reply("s1", "The slow one.", delay_ms=1500))
     terminal = open_terminal(reply_to("quick", answer("The next one.")), *slow)

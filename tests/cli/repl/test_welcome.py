@@ -245,5 +245,7 @@ def test_the_prompt_works_without_any_model(open_terminal: OpenTerminal) -> None
     terminal.wait_for(NOTHING_FOUND.splitlines()[-1])
     terminal.send_line("do something")
     terminal.wait_for("no model is set")
+    shown = terminal.wait_for("/model provider/name").partition("no model is set")[2]
+    assert [word for word in ("agent config", "agent demo", "--model") if word in shown] == []
     terminal.send_line("/cost")
     terminal.wait_for("0 tokens")

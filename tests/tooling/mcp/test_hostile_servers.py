@@ -9,7 +9,8 @@ import pytest
 from tests.tooling.mcp.mcp_harness import McpHarness, call, find, hostile
 from tooling.contract.result import ToolError
 from tooling.mcp.client import ServerReply
-from tooling.mcp.connection import MAX_STARTS
+from tooling.mcp.connection import MAX_STARTS, ServerConnection
+from tooling.mcp.search import McpToolIndex
 from tooling.mcp.tools import CHANGED, MAX_RESULT_CHARS, untrusted_result
 
 WORK = "mcp__{}__work"
@@ -44,6 +45,26 @@ async def test_a_crash_is_reported_with_what_the_server_said(harness: McpHarness
 async def test_a_server_that_does_not_start_says_why(harness: McpHarness) -> None:
     with pytest.raises(ToolError, match="could not be started: it ended with exit code 1: no license found"):
         await harness.learn(hostile("crash-start"))
+
+
+async def test_what_a_failing_server_says_reaches_the_model_inside_the_tag_that_marks_data(harness: McpHarness) -> None:
+    called = await fails(harness, "crash-call")
+    with pytest.raises(ToolError) as started:
+        await harness.learn(hostile("crash-start"))
+    refused = await fails(harness, "error-call")
+    for failure, said in ((called, "out of memory"), (started.value, "no license"), (refused, "ignore all")):
+        before, _, inside = failure.for_model.partition("<web origin=")
+        assert (said in before, said in inside, inside.rstrip().endswith("</web>")) == (False, True, True)
+        assert said in str(failure), "the user reads it as a sentence"
+
+
+async def test_a_search_for_tools_marks_what_a_server_that_does_not_start_says(harness: McpHarness) -> None:
+    index = McpToolIndex(
+        (), [ServerConnection(hostile("crash-start"), harness.host, harness.store)], lambda connection, listing: ()
+    )
+    (problem,) = await index.load(harness.ctx)
+    before, _, inside = problem.partition("<web origin=")
+    assert ("no license" in before, "no license" in inside, "crash-start" in before) == (False, True, True)
 
 
 async def test_a_server_that_crashes_again_and_again_is_not_started_for_ever(harness: McpHarness) -> None:

@@ -1,4 +1,4 @@
-"""Find known values in dumps: blocks of wrapped base64, and the columns of xxd, hexdump and od."""
+"""Find known values in dumps: wrapped base64, the columns of xxd, hexdump and od, and values spread over a text."""
 
 import base64
 import binascii
@@ -19,6 +19,10 @@ _HEX_COLUMNS = lazy_pattern(
 # `xxd -p` wraps plain digits.
 _PLAIN_HEX_BLOCK = lazy_pattern(r"(?:^[0-9a-fA-F]{32,}\r?\n)+[0-9a-fA-F]*", re.MULTILINE)
 _SPACE = lazy_pattern(r"\s+")
+# The offset before each line of a dump, and the prefix of a number.
+_OFFSET = lazy_pattern(r"^[ \t]*[0-9a-fA-F]{6,8}:?[ \t]|\b0x", re.MULTILINE)
+_SEPARATORS = str.maketrans("", "", " \t\r\n,:")
+_BETWEEN = r"[ \t,:]*(?:\r?\n[ \t]*(?:[0-9a-fA-F]{6,8}:?[ \t]+)?)?(?:0x)?"
 _MAX_BLOCK = 4_000_000
 
 
@@ -28,6 +32,15 @@ def find_dumped(text: str, values: Iterable[bytes]) -> list[Span]:
     if not known:
         return []
     return [span for span, content in _dumps(text) if any(value in content for value in known)]
+
+
+def find_spread(text: str, forms: Iterable[str]) -> list[Span]:
+    """Return the spans of values, in any of these forms, that are spread over lines, columns or lists of numbers."""
+    # Without what stands between the characters, a plain search is enough; it is only rarely successful.
+    squeezed = _OFFSET.sub("", text).translate(_SEPARATORS)
+    found = (form for form in forms if form.translate(_SEPARATORS) in squeezed)
+    spread = (_BETWEEN.join(map(re.escape, form.translate(_SEPARATORS))) for form in found)
+    return [match.span() for regex in spread for match in re.finditer(regex, text)]
 
 
 def _dumps(text: str) -> Iterator[tuple[Span, bytes]]:

@@ -65,7 +65,7 @@ class _SearchText:
         if not found:
             return self
         spans = [(self._origin(start, is_end=False), self._origin(end, is_end=True)) for start, end in found]
-        return _SearchText(self.original, _merge_spans(sorted([*self.spans, *spans])))
+        return _SearchText(self.original, merge_spans(sorted([*self.spans, *spans])))
 
     def _origin(self, at: int, *, is_end: bool) -> int:
         """Return the position in the original; one inside a mask is extended to the edge of its secret."""
@@ -90,7 +90,8 @@ def _mask_spans(text: str, spans: list[Span]) -> tuple[str, list[int]]:
     return "".join((*pieces, text[done:])), starts
 
 
-def _merge_spans(spans: list[Span]) -> list[Span]:
+def merge_spans(spans: list[Span]) -> list[Span]:
+    """Join overlapping spans of a sorted list."""
     merged: list[Span] = []
     for start, end in spans:
         if merged and start < merged[-1][1]:
@@ -117,7 +118,7 @@ class Redactor:
         if not new:
             return
         self._raw_values |= new
-        self._forms |= {form for value in new for form in _encoded_forms(value)}
+        self._forms |= {form for value in new for form in encoded_forms(value)}
         # Longest first, so that a value that contains another one is masked completely.
         self._values = [(_to_ascii(form), form) for form in sorted(self._forms, key=len, reverse=True)]
         # Passphrases; all other secrets are runs of characters without blanks.
@@ -300,7 +301,8 @@ def _chunk_end(text: str, start: int) -> int:
     return key if key > start and _KEY_END not in text[key:end] else end
 
 
-def _encoded_forms(value: str) -> set[str]:
+def encoded_forms(value: str) -> set[str]:
+    """Return a value as it is, reversed, and in the usual encodings."""
     if len(value) < MIN_VALUE_LENGTH:
         return set()
     quoted = {urllib.parse.quote(value, safe=""), urllib.parse.quote_plus(value), urllib.parse.quote(value)}

@@ -15,8 +15,8 @@ from tooling.contract.lazy_pattern import lazy_pattern
 from tooling.contract.result import ToolResult
 from tooling.files.open_regular import open_regular
 from tooling.files.sensitive_files import is_sensitive_file
-from tooling.safety.secrets.dumps import find_dumped
-from tooling.safety.secrets.redact import MASK, Redactor
+from tooling.safety.secrets.dumps import find_dumped, find_spread
+from tooling.safety.secrets.redact import MASK, Redactor, encoded_forms, merge_spans
 
 _SKIPPED_FOLDERS = frozenset(
     {".git", "node_modules", "__pycache__", ".venv", "venv", ".tox", ".nox", ".mypy_cache", ".ruff_cache", "target"}
@@ -58,6 +58,7 @@ class SecretFiles(Interceptor):
         self._finder = SecretFileFinder()
         self._known: dict[Path, tuple[int, int]] = {}
         self._values: set[bytes] = set()
+        self._forms: set[str] = set()
 
     async def before(self, call: PendingCall) -> ToolResult | None:
         """Read secret files that are new or have changed."""
@@ -74,7 +75,8 @@ class SecretFiles(Interceptor):
         if call.action.effect != "execute" or not self._values or len(result.content) > _MAX_DUMP_CHARS:
             return result
         content = result.content
-        for start, end in sorted(find_dumped(content, self._values), reverse=True):
+        found = [*find_dumped(content, self._values), *find_spread(content, self._forms)]
+        for start, end in reversed(merge_spans(sorted(found))):
             content = f"{content[:start]}{MASK}{content[end:]}"
         return replace(result, content=content)
 
@@ -97,6 +99,7 @@ class SecretFiles(Interceptor):
             values = secret_values(path.name, text)
             self._redactor.learn(values)
             self._values |= {value.encode("utf-8", "surrogateescape") for value in values}
+            self._forms |= {form for value in values for form in encoded_forms(value)}
 
 
 class _Listing(NamedTuple):

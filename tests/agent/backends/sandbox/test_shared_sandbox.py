@@ -12,6 +12,8 @@ import pytest
 from agent.backends.backend import BackendOptions
 from agent.backends.sandbox.bubblewrap.bubblewrap_sandbox import BubblewrapSandbox
 from agent.backends.sandbox.lazy_runner import LazySandboxRunner
+from agent.backends.sandbox.self_test import SandboxStartError
+from agent.vocabulary.errors import SandboxError
 from tests.programs import needs
 from tooling.contract.command import CommandOutput, CommandRequest
 
@@ -85,6 +87,21 @@ async def test_no_process_is_left_when_the_command_has_ended(runner: LazySandbox
     ended = await run(runner, f"(setsid sleep {mark} >/dev/null 2>&1 </dev/null &); echo out")
     assert (ended.exit_code, ended.output) == (0, b"out\n")
     assert not is_running(f"^sleep {mark}")
+
+
+async def test_a_sandbox_that_fails_when_it_is_started_again_ends_the_run_and_is_no_failed_command(
+    runner: LazySandboxRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[SandboxError] = []
+    runner._options = replace(runner._options, on_sandbox_error=told.append)
+    broken = tmp_path / "bwrap"
+    broken.write_text("#!/bin/sh\necho 'bwrap: No permissions' >&2\nexit 1\n")
+    broken.chmod(0o755)
+    assert (await run(runner, "kill -9 $PPID")).exit_code == 137
+    monkeypatch.setattr((await runner._get_runner()).sandbox, "_program", broken)
+    with pytest.raises(SandboxStartError, match="bubblewrap cannot start: bwrap: No permissions"):
+        await run(runner, "echo outside > made")
+    assert ([error.exit_code for error in told], (workspace_of(runner) / "made").exists()) == ([44], False)
 
 
 async def test_the_time_limit_kills_all_processes(runner: LazySandboxRunner) -> None:

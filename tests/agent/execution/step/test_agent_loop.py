@@ -3,8 +3,9 @@
 from itertools import pairwise
 
 from agent.model.faults import FAULTS, ModelFault
+from agent.model.port import MAX_CONTINUATIONS, PAUSED
 from agent.protocol.events import MessageAdded, ToolCompleted, ToolStarted
-from agent.vocabulary.message import Message
+from agent.vocabulary.message import PAUSE_PROMPT, Message
 from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.step import ExecutorProfile, StepOutput
 from agent.vocabulary.unfinished import CANCELLED_CALL, UnfinishedStep
@@ -69,6 +70,31 @@ async def test_a_reply_that_is_truncated_twice_is_partial() -> None:
     harness = StepHarness(text_reply("one ", finish_reason="length"), text_reply("two ", finish_reason="length"))
     response = await harness.run()
     assert (response.status, response.text) == ("partial", "one two ")
+
+
+async def test_a_turn_that_the_provider_paused_is_continued_with_what_the_model_has_said() -> None:
+    halves = [text_reply(part, finish_reason=PAUSED) for part in ("One, ", "two, ", "three, ")]
+    harness = StepHarness(*halves, text_reply("done."))
+    response = await harness.run()
+    assert (response.status, response.text) == ("ok", "One, two, three, done.")
+    said, asked = harness.client.requests[1].messages[-2:]
+    assert (said.role, said.content, asked.role, asked.content) == ("assistant", "One, ", "user", PAUSE_PROMPT)
+
+
+async def test_a_turn_that_is_paused_again_and_again_is_partial_and_says_why() -> None:
+    harness = StepHarness(*[text_reply("more ", finish_reason=PAUSED) for _ in range(20)])
+    response = await harness.run()
+    assert (response.status, len(harness.client.requests)) == ("partial", 1 + MAX_CONTINUATIONS[PAUSED])
+    assert "paused" in response.shortfall
+
+
+async def test_a_paused_answer_is_continued_after_a_kill() -> None:
+    harness = StepHarness(
+        text_reply("One, ", finish_reason=PAUSED), text_reply("two, ", finish_reason=PAUSED), text_reply("three.")
+    )
+    assert (await harness.run()).text == "One, two, three."
+    unfinished = UnfinishedStep(messages=harness.client.requests[-1].messages[2:], turns=2)
+    assert (await StepHarness(text_reply("three.")).run(unfinished=unfinished)).text == "One, two, three."
 
 
 async def test_a_truncated_answer_is_continued_after_a_fault_or_a_kill() -> None:

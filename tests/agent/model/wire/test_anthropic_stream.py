@@ -5,7 +5,7 @@ import json
 import pytest
 
 from agent.model.faults import ModelFault
-from agent.model.port import CallDelta, ModelReply, ModelRequest, ReasoningDelta, TextDelta
+from agent.model.port import PAUSED, CallDelta, ModelReply, ModelRequest, ReasoningDelta, TextDelta
 from agent.model.reply.reply_builder import Fragment, ReplyBuilder
 from agent.model.wire.anthropic_stream import AnthropicReader
 from agent.model.wire.sse import SseParser
@@ -105,6 +105,12 @@ def test_a_reply_that_was_not_streamed_is_parsed() -> None:
     call = ToolCall(id="toolu_1_0", name="look", arguments={"x": 1})
     assert reply.message == Message(role="assistant", content="so", tool_calls=(call,))
     assert reply.usage.total_tokens == 110
+
+
+def test_a_paused_turn_is_not_a_complete_answer() -> None:
+    start = frame({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "One, "}})
+    reply, _ = read(start, frame({"type": "message_delta", "delta": {"stop_reason": "pause_turn"}}))
+    assert (reply.message.content, reply.is_incomplete, reply.finish_reason) == ("One, ", True, PAUSED)
 
 
 def test_unknown_events_are_ignored() -> None:

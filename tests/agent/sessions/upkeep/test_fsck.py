@@ -9,8 +9,8 @@ import pytest
 
 from agent.protocol.codec import to_line
 from agent.protocol.envelope import Envelope
-from agent.protocol.events import MessageAdded, StepCompleted
-from agent.sessions.log.event_log import FileLog, read_events
+from agent.protocol.events import MessageAdded, StepCompleted, WarningRaised
+from agent.sessions.log.event_log import FileLog, last_seq, read_events
 from agent.sessions.step_results import StepResultStore
 from agent.sessions.store import SessionFolder, SessionLock
 from agent.sessions.upkeep import fsck
@@ -19,6 +19,7 @@ from agent.sessions.views.session_summary import read_session
 from agent.vocabulary.errors import SessionBusy
 from agent.vocabulary.step import ExecutorResponse
 from tests.agent.sessions.past_runs import completed_run, run_start, write_run
+from tests.growth import assert_linear
 from tooling.contract.image import Image
 from tooling.files.blobs import BlobStore
 
@@ -154,6 +155,46 @@ def test_decreasing_sequence_numbers_are_reported(folder: SessionFolder) -> None
     lines = folder.events.read_bytes().splitlines(keepends=True)
     folder.events.write_bytes(b"".join([*lines[:1], *reversed(lines[1:3]), *lines[3:]]))
     assert any("comes after event" in what for _, what, _ in check_problems(folder))
+
+
+ODD_NUMBERS = ("1.5", "100.0", "true", "null", '"100"', "[100]", "{}", "1e400", "NaN", "9" * 30, "9" * 5000, "-0", "-7")
+
+
+@pytest.mark.parametrize("number", ODD_NUMBERS, ids=lambda number: number[:20])
+def test_an_event_with_an_odd_number_is_damage_and_never_an_internal_error(folder: SessionFolder, number: str) -> None:
+    event = to_line(Envelope(seq=100, ts="t", session_id="s", run_id="run-2", event=WarningRaised(message="odd")))
+    log = folder.events.read_bytes()
+    folder.events.write_bytes(log + event.replace(b'"seq": 100', f'"seq": {number}'.encode()))
+    assert ("events.jsonl:10", fsck.INVALID_LINE, False) in check_problems(folder, repair=False)
+    assert read_session(folder).request == "first"
+    assert last_seq(folder.events) == 99
+    assert ("events.jsonl:10", fsck.INVALID_LINE, True) in check_problems(folder)
+    assert (check_problems(folder), folder.events.read_bytes()) == ([], log)
+
+
+def test_an_event_without_a_run_or_with_an_odd_one_is_damage(folder: SessionFolder) -> None:
+    log = folder.events.read_bytes()
+    event = to_line(Envelope(seq=100, ts="t", session_id="s", run_id="run-2", event=WarningRaised(message="odd")))
+    for field in (b"", b'"run_id": 7, ', b'"run_id": null, '):
+        folder.events.write_bytes(log + event.replace(b'"run_id": "run-2", ', field))
+        assert ("events.jsonl:10", fsck.INVALID_LINE, True) in check_problems(folder)
+
+
+def test_a_log_full_of_odd_events_is_repaired_in_linear_time(tmp_path: Path) -> None:
+    odd = b'{"v": 1, "type": "warning", "ts": "t", "seq": 1.5, "session_id": "s", "run_id": "r", "message": "x"}\n'
+    folder = SessionFolder(id="s", root=tmp_path)
+
+    def repair(size: int) -> None:
+        folder.events.write_bytes(odd * size)
+        assert len(check_problems(folder)) >= size
+
+    assert_linear(repair, 24_000)
+
+
+def test_an_event_that_is_there_twice_is_reported(folder: SessionFolder) -> None:
+    lines = folder.events.read_bytes().splitlines(keepends=True)
+    folder.events.write_bytes(b"".join([*lines, lines[-1]]))
+    assert any("event 99" in what and "comes after event 99" in what for _, what, _ in check_problems(folder))
 
 
 def test_a_session_without_a_log_keeps_its_summary(folder: SessionFolder) -> None:

@@ -87,6 +87,21 @@ def test_a_run_is_found_by_id_prefix_or_last(tmp_path: Path, name: str, run_id: 
     assert find_run(store_with_three_runs(tmp_path), name).run_id == run_id
 
 
+def test_last_is_the_run_that_did_the_work_not_a_resume_that_came_too_late(tmp_path: Path) -> None:
+    store = store_with_three_runs(tmp_path)
+    init = run_start()[0]
+    too_late = [init, replace(run_completed(""), subtype="error_input", is_error=True, exit_code=42)]
+    for number in range(3):
+        write_run(tmp_path, "old", too_late, run=f"run-2025010413000{number}-dddddd", ts="2025-01-04T12:00:00.000Z")
+    assert find_run(store, "last").run_id == THIRD
+    assert [row.run_id for row in newest_runs(store, 1)] == ["run-20250104130002-dddddd"]
+
+
+def test_last_is_a_run_that_did_nothing_if_there_is_no_other(tmp_path: Path) -> None:
+    write_run(tmp_path, "s", [run_start()[0], run_completed("")], run=FIRST)
+    assert find_run(SessionStore(tmp_path), "last").run_id == FIRST
+
+
 @pytest.mark.parametrize("name", ["run-2025", "nope", "", "run-20250101120000-aaaaaa0", "../x"])
 def test_an_unknown_or_ambiguous_run_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError, match="run"):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent.config.user_dirs import data_dir
-from agent.protocol.events import MessageAdded, RunCompleted
+from agent.protocol.events import MessageAdded, RunCompleted, RunStarted
 from agent.sessions.store import SessionStore
 from agent.sessions.views.session_summary import active_runs, read_session
 from agent.workspace.request_context import COMPACT_REQUEST
@@ -165,6 +165,24 @@ async def test_sessions_with_the_same_title_can_be_told_apart(harness: ReplHarne
     question, *options = (await harness.send("/resume")).splitlines()
     assert question == WHICH_SESSION
     assert len(options) == 2 and len(set(options)) == 2
+
+
+async def test_lines_typed_before_the_prompt_was_ready_are_handled_in_the_order_of_typing(harness: ReplHarness) -> None:
+    for line in ("hello", "/clear", "hello", "/why", "/nonsense"):
+        harness.repl.accept(line)
+    await harness.wait_idle()
+    shown = "\n".join(harness.ui.printed)
+    started = [envelope for envelope in harness.ui.events if isinstance(envelope.event, RunStarted)]
+    assert len({envelope.session_id for envelope in started}) == 2, "the second request is in the new session"
+    assert f"/resume {started[0].session_id} returns to the previous" in shown
+    assert shown.index(NEW_SESSION) < shown.index("/nonsense")
+
+
+async def test_a_command_typed_ahead_after_a_request_that_fails_is_not_lost(harness: ReplHarness) -> None:
+    for line in ("no such script line", "/clear"):
+        harness.repl.accept(line)
+    await harness.wait_idle()
+    assert NEW_SESSION in "\n".join(harness.ui.printed)
 
 
 async def test_an_interrupted_run_is_resumed(harness: ReplHarness) -> None:

@@ -2,14 +2,17 @@
 
 import base64
 import os
+import re
 from pathlib import Path
 
 import pytest
 
+from tests.growth import assert_linear
 from tests.tooling.tool_harness import ToolHarness
 from tooling.approvals.policy import PolicyApprover
 from tooling.safety.secrets import secret_files
-from tooling.safety.secrets.redact import Redactor
+from tooling.safety.secrets.dumps import find_spread
+from tooling.safety.secrets.redact import Redactor, encoded_forms
 from tooling.safety.secrets.secret_files import SecretFileFinder, SecretFiles, secret_values
 
 KEY = "Xk29-vLq0_Zt7bMw41"
@@ -45,6 +48,30 @@ async def test_a_dump_of_a_secret_file_is_masked_as_a_whole(command: str, projec
     shown = (await project.call("run_command", command=command)).content
     assert "[REDACTED]" in shown
     assert KEY[:4].encode().hex() not in shown.replace(" ", "")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("od -c .env", "od -An -c .env", "od -An -tx1 .env", "od -An -v -tx1 -w1 .env", "fold -w 5 .env"),
+        *("base64 -w 20 .env", "base64 -w 7 .env", "sed 's/./& /g' .env", "grep -o . .env"),
+        *(f"python3 -c \"print(open('.env','rb').read().hex('{between}'))\"" for between in " :,"),
+        "python3 -c \"print(*map(hex, open('.env','rb').read()), sep=', ')\"",
+    ],
+)
+async def test_a_value_spread_over_lines_columns_or_numbers_is_masked(command: str, project: ToolHarness) -> None:
+    shown = (await project.call("run_command", command=command)).content
+    squeezed = re.sub(r"0x|(?m:^\d{7}\s)|[\s,:]", "", shown)
+    forms = (KEY, KEY.encode().hex(), *(base64.b64encode(b" " * pad + KEY.encode()).decode()[4:20] for pad in range(3)))
+    assert ([form for form in forms if form in squeezed], "[REDACTED]" in shown) == ([], True)
+
+
+def test_finding_spread_values_takes_linear_time() -> None:
+    forms = {form for number in range(50) for form in encoded_forms(f"{KEY}{number}")}
+    assert_linear(lambda size: find_spread("5a 71\n0x4c, " * size, forms), 20_000)
+    spread = " ".join(f"{KEY}1")
+    for blank in (" ", "\n", " \n", ", "):
+        assert_linear(lambda size, blank=blank: find_spread(f"{spread} X{blank * size}X", forms), 20_000)
 
 
 async def test_other_output_is_not_masked(project: ToolHarness) -> None:
