@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from agent.service.run_questions import input_request
-from agent.service.task import PendingQuestion, QueueStats, Schedule, Task, TaskRequest, TaskState
+from agent.service.task import PendingQuestion, QueueStats, Schedule, Task, TaskOutcome, TaskRequest, TaskState
 from cli.pages.columns import Column, render_table
 from cli.pages.pages import indent_lines, one_line
 from cli.screen.cards import card_text
@@ -80,7 +80,7 @@ def task_page(task: Task, questions: Iterable[PendingQuestion] = ()) -> list[str
         ("executor", task.executor_url if task.worker else ""),
         ("model", sanitize(request.config.model or "")),
         ("run", outcome.run_id if outcome else ""),
-        ("exit", f"code {outcome.exit_code}" if outcome and outcome.exit_code else ""),
+        ("exit", _exit(outcome) if outcome and outcome.exit_code else ""),
         ("cost", f"${outcome.cost_usd:.4f}" if outcome and outcome.cost_usd else ""),
         ("trace", request.trace_id),
     )
@@ -93,6 +93,12 @@ def task_page(task: Task, questions: Iterable[PendingQuestion] = ()) -> list[str
     if outcome and outcome.answer:
         lines += ["answer:", *indent_lines(outcome.answer)]
     return lines
+
+
+def _exit(outcome: TaskOutcome) -> str:
+    if outcome.state is TaskState.COMPLETED:
+        return f"code {outcome.exit_code}, a partial answer; see agent runs show {outcome.run_id}"
+    return f"code {outcome.exit_code}"
 
 
 def grant_facts(grants: Manifest) -> list[tuple[str, Sequence[str]]]:
