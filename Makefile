@@ -76,6 +76,7 @@ clean:  ## remove everything the other targets created
 	find $(SOURCES) -name __pycache__ -prune -exec rm -rf {} +
 
 .venv/.ready: pyproject.toml uv.lock .ci/constraints.py
+	@echo 'installing what is needed into .venv; this happens once and may take a few minutes' >&2
 	@if command -v uv >/dev/null; then \
 		UV_COMPILE_BYTECODE=1 UV_PYTHON_DOWNLOADS=never \
 			uv sync --locked --all-extras $(if $(filter-out python3,$(PYTHON)),--python $(PYTHON)); \

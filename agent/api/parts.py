@@ -15,6 +15,7 @@ from agent.api.replies import NotFound
 from agent.protocol.events import ApprovalRequested, QuestionAsked, RunStarted
 from agent.service.callback_inbox import CallbackInbox
 from agent.service.containers.pool import ContainerRow
+from agent.service.run_questions import input_request
 from agent.service.task import PendingQuestion, Task
 from agent.service.task_service import TaskService
 from agent.service.workspaces.open_workspaces import Workspaces
@@ -130,19 +131,3 @@ async def find(lookup: Awaitable[T]) -> T:
         return await lookup
     except InputError as error:
         raise NotFound(error.message, error.hint) from error
-
-
-def input_request(question: PendingQuestion) -> ApprovalRequested | QuestionAsked:
-    """Return the event in which the run asked the question."""
-    if question.kind == "question":
-        return QuestionAsked(question_id=question.question_id, question=question.text, options=question.options)
-    return ApprovalRequested(
-        approval_id=question.question_id,
-        command=question.text,
-        cwd=question.cwd,
-        reason=question.reason,
-        rule=question.rule,
-        tool=question.tool or None,
-        involves=question.involves,
-        diff=question.diff or None,
-    )

@@ -16,7 +16,7 @@ from agent.service.agent_process import AgentProcess
 from agent.service.engine import Questions
 from agent.service.run_questions import RunQuestions
 from agent.service.staging import PreparedTask, config_as_json
-from agent.service.task import LOCAL_EXECUTOR, Task, TaskOutcome, TaskState
+from agent.service.task import LOCAL_EXECUTOR, PendingQuestion, Task, TaskOutcome, TaskState
 from agent.service.task_runs import find_runs, outcome_of
 from agent.sessions.store import SessionFolder, SessionStore
 from agent.vocabulary import exit_codes
@@ -37,7 +37,7 @@ class LocalLimits:
 
 
 class LocalExecutor:
-    """Starts the program; `program` is the beginning of its command line."""
+    """Starts the program; `program` is the beginning of its command line, `tell` learns what tasks wait for."""
 
     def __init__(
         self,
@@ -48,7 +48,9 @@ class LocalExecutor:
         questions: Questions,
         limits: LocalLimits,
         clock: Callable[[], float] = time.monotonic,
+        tell: Callable[[PendingQuestion], None] = lambda question: None,
     ) -> None:
+        self._tell = tell
         self._program = tuple(program)
         self._environ = environ
         self._store = SessionStore(data)
@@ -76,7 +78,7 @@ class LocalExecutor:
         argv += ("--session", task.session_id, *prepared.flags)
         environ = {**self._environ, "AGENT_APPROVAL_TIMEOUT_S": str(self._limits.question_s + 60)}
         process = await AgentProcess.start(argv, environ, self._data)
-        asked = RunQuestions(process, task, self._questions, self._limits.question_s)
+        asked = RunQuestions(process, task, self._questions, self._limits.question_s, self._tell)
         run = _DrivenRun(process, asked, self._limits.task_s, self._clock)
         try:
             outcome = await run.drive(_first_command(prepared, before.resumes), folder)

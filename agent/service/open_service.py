@@ -15,7 +15,7 @@ from agent.service.dispatcher import Executors, Handover, TaskDispatcher
 from agent.service.local_executor import LocalExecutor, LocalLimits
 from agent.service.night_window import NightWindow
 from agent.service.staging import AttachmentStager, ConfigResolver, SkillStager
-from agent.service.task import ScheduleMode
+from agent.service.task import PendingQuestion, ScheduleMode
 from agent.service.task_service import TaskService
 from agent.sessions.store import SessionStore
 from agent.telemetry.log_file import LogFile, error_log_path, log_path
@@ -106,8 +106,10 @@ def open_dispatcher(
     )
 
 
-def local_executor(opened: OpenService) -> LocalExecutor:
-    """Return the executor that runs tasks in child processes of this program."""
+def local_executor(
+    opened: OpenService, tell: Callable[[PendingQuestion], None] = lambda question: None
+) -> LocalExecutor:
+    """Return the executor that runs tasks in child processes of this program; `tell` learns what they wait for."""
     settings = opened.settings
     return LocalExecutor(
         program=PROGRAM,
@@ -115,6 +117,7 @@ def local_executor(opened: OpenService) -> LocalExecutor:
         data=opened.data,
         questions=opened.engine.questions,
         limits=LocalLimits(task_s=settings.task_timeout_seconds, question_s=settings.question_timeout_seconds),
+        tell=tell,
     )
 
 

@@ -6,6 +6,7 @@ applies to the same question of the second.
 
 import contextlib
 import secrets
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Literal
@@ -24,9 +25,20 @@ _NOBODY = "nobody has answered in time"
 
 
 class RunQuestions:
-    """The questions and approvals of one process that works on a task; they expire after `expiry_s` seconds."""
+    """The questions and approvals of one process that works on a task; they expire after `expiry_s` seconds.
 
-    def __init__(self, process: AgentProcess, task: Task, questions: Questions, expiry_s: float) -> None:
+    `tell` is called with each one that has no answer yet.
+    """
+
+    def __init__(
+        self,
+        process: AgentProcess,
+        task: Task,
+        questions: Questions,
+        expiry_s: float,
+        tell: Callable[[PendingQuestion], None] = lambda question: None,
+    ) -> None:
+        self._tell = tell
         self._process = process
         self._task = task
         self._questions = questions
@@ -111,6 +123,8 @@ class RunQuestions:
         late = [found for same in earlier if (found := await self._read(same)).answer]
         if late and not answered:
             await self._forward(late[-1], question)
+        if not late and not answered:
+            self._tell(question)
 
     def _take_earlier(self, question: PendingQuestion) -> list[PendingQuestion]:
         """Return the same question of each earlier run; a run may have asked it more than once."""
@@ -180,3 +194,19 @@ def _approval(asked: ApprovalRequested, pending: PendingQuestion) -> PendingQues
 
 def _question(asked: QuestionAsked, pending: PendingQuestion) -> PendingQuestion:
     return replace(pending, text=asked.question, options=asked.options)
+
+
+def input_request(question: PendingQuestion) -> ApprovalRequested | QuestionAsked:
+    """Return the event in which the run asked the question."""
+    if question.kind == "question":
+        return QuestionAsked(question_id=question.question_id, question=question.text, options=question.options)
+    return ApprovalRequested(
+        approval_id=question.question_id,
+        command=question.text,
+        cwd=question.cwd,
+        reason=question.reason,
+        rule=question.rule,
+        tool=question.tool or None,
+        involves=question.involves,
+        diff=question.diff or None,
+    )

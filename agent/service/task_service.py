@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Literal, TypeAlias
 
+from agent.protocol.events import MANIFEST_TOOL
 from agent.service.engine import Schedules, TaskEngine
 from agent.service.new_request import check_encoding, complete_request
 from agent.service.night_window import NightWindow
@@ -30,6 +31,8 @@ _SCHEDULE_NAME = lazy_pattern(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _CRON_FIELDS = 5
 _CRON_HINT = "five fields: minute hour day month weekday, for example '30 2 * * 1-5'"
 _HINT = "`agent questions list` shows what waits for an answer"
+# Their subject is a command or a list of grants, which the user may change. Old records name no tool.
+_EDITABLE = ("run_command", MANIFEST_TOOL, "")
 
 
 class TaskService:
@@ -97,13 +100,20 @@ class TaskService:
         """Return questions and approvals, oldest first."""
         return await self._engine.questions.list(task_id=task_id, is_open=is_open)
 
-    async def answer(self, question_id: str, text: str) -> PendingQuestion:
-        """Answer a question by its id, or by the id of a task with exactly one open question."""
+    async def answer(self, question_id: str, text: str, *, takes_number: bool = False) -> PendingQuestion:
+        """Answer a question by its id, or by the id of a task with exactly one open question.
+
+        `takes_number`: the number of an option is an answer, for people who see the options numbered.
+        """
         question = await self._find("question", question_id)
-        if not text.strip():
+        answer = text.strip()
+        if not answer:
             raise InputError("the answer is empty")
-        check_encoding(text, "answer")
-        return await self._engine.questions.answer(replace(question, answer=text.strip()))
+        check_encoding(answer, "answer")
+        if takes_number and answer not in question.options:
+            numbered = {str(number): option for number, option in enumerate(question.options, 1)}
+            answer = numbered.get(answer, answer)
+        return await self._engine.questions.answer(replace(question, answer=answer))
 
     async def approve(
         self,
@@ -120,6 +130,11 @@ class TaskService:
             raise InputError("only an approval can be remembered, or change the command")
         if command is not None and remember:
             raise InputError("a changed command cannot be remembered", "leave one of them out")
+        if command is not None and question.tool not in _EDITABLE:
+            raise InputError(
+                f"only a command can be edited, and {question.question_id} asks for {question.tool}",
+                "allow it, or deny it with a remark",
+            )
         check_encoding((command, remark), "answer")
         decided = replace(question, answer=decision, command=command, remember=remember, remark=remark)
         return await self._engine.questions.answer(decided)

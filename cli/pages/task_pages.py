@@ -4,9 +4,11 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from agent.service.task import PendingQuestion, QueueStats, Schedule, Task, TaskRequest, TaskState
+from agent.service.run_questions import input_request
+from agent.service.task import PendingQuestion, QueueStats, Schedule, Task, TaskOutcome, TaskRequest, TaskState
 from cli.pages.columns import Column, render_table
 from cli.pages.pages import indent_lines, one_line
+from cli.screen.cards import card_text
 from cli.screen.colors import Paint, Tone
 from cli.screen.sanitize import sanitize
 from tooling.approvals.manifest import Manifest
@@ -53,7 +55,7 @@ def tasks_table(tasks: Sequence[Task], width: int | None, paint: Paint) -> list[
 
 
 def _state(task: Task) -> str:
-    return f"{task.state} ({task.waiting} open)" if task.waiting else str(task.state)
+    return f"{task.state}, needs an answer" if task.waiting else str(task.state)
 
 
 def _when(task: Task) -> str:
@@ -78,7 +80,7 @@ def task_page(task: Task, questions: Iterable[PendingQuestion] = ()) -> list[str
         ("executor", task.executor_url if task.worker else ""),
         ("model", sanitize(request.config.model or "")),
         ("run", outcome.run_id if outcome else ""),
-        ("exit", f"code {outcome.exit_code}" if outcome and outcome.exit_code else ""),
+        ("exit", _exit(outcome) if outcome and outcome.exit_code else ""),
         ("cost", f"${outcome.cost_usd:.4f}" if outcome and outcome.cost_usd else ""),
         ("trace", request.trace_id),
     )
@@ -91,6 +93,12 @@ def task_page(task: Task, questions: Iterable[PendingQuestion] = ()) -> list[str
     if outcome and outcome.answer:
         lines += ["answer:", *indent_lines(outcome.answer)]
     return lines
+
+
+def _exit(outcome: TaskOutcome) -> str:
+    if outcome.state is TaskState.COMPLETED:
+        return f"code {outcome.exit_code}, a partial answer; see agent runs show {outcome.run_id}"
+    return f"code {outcome.exit_code}"
 
 
 def grant_facts(grants: Manifest) -> list[tuple[str, Sequence[str]]]:
@@ -140,14 +148,10 @@ def question_page(question: PendingQuestion) -> list[str]:
     """Return a question or approval with its exact subject, and how to answer it."""
     expiry = format_utc(question.expires_at)
     lines = [f"{question.question_id}  {question.kind} of {question.task_id}, until {expiry}"]
+    lines += [f"  {line}" for line in card_text(input_request(question), step=question.step_id).splitlines()]
     if question.kind == "approval":
-        lines += [*indent_lines(question.text), *([f"  in {question.cwd}"] if question.cwd else [])]
-        lines += [f"  {sanitize(question.reason)}"] if question.reason else []
-        lines += indent_lines(question.diff) if question.diff else []
-        return [*lines, f"  agent task approve {question.question_id}  (or --deny)"]
-    lines += indent_lines(question.text)
-    lines += [f"    {number}. {sanitize(option)}" for number, option in enumerate(question.options, 1)]
-    return [*lines, f'  agent task answer {question.question_id} "…"']
+        return [*lines, f"answer: agent task approve {question.question_id}  (or --deny)"]
+    return [*lines, f'answer: agent task answer {question.question_id} "…"']
 
 
 def stats_page(stats: QueueStats, containers: "Sequence[ContainerRow]" = ()) -> list[str]:

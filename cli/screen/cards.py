@@ -8,6 +8,7 @@ from typing import TypeAlias
 from rich.cells import cell_len, chop_cells
 
 from agent.protocol.events import MANIFEST_TOOL, ApprovalRequested, QuestionAsked
+from agent.vocabulary.plan import LEAD
 from cli.screen.blocks import split_fold, wrap_hanging
 from cli.screen.colors import Paint, wrap_lines
 from cli.screen.diff import DiffLine, diff_lines
@@ -28,6 +29,7 @@ _INDENT = "    "
 _OTHER_ROWS = 16
 _MIN_DIFF_ROWS, _MAX_DIFF_ROWS = 8, 40
 _TAIL_SHARE = 3
+_PLAIN_WIDTH = 100
 VIEW_HINT = "[v] shows all"
 _CONTINUATION = "  │ "
 # Longer commands do not fit a window together with the question below them.
@@ -177,3 +179,9 @@ def _hidden_lines(heights: Sequence[int], max_rows: int | None) -> tuple[int, in
     head = sum(used <= max_rows - tail_rows for used in accumulate(heights))
     tail = sum(used <= tail_rows for used in accumulate(reversed(heights)))
     return split_fold(len(heights), head=head, tail=tail)
+
+
+def card_text(request: InputRequest, *, step: str) -> str:
+    """Return the text that a terminal shows, complete and without colors."""
+    renderer = CardRenderer(paint=Paint(has_color=False), width=_PLAIN_WIDTH, rows=_PLAIN_WIDTH)
+    return "\n".join(renderer.lines(request, step="" if step == LEAD else step, folds=False))

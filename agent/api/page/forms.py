@@ -124,7 +124,7 @@ def question_forms(parts: ServerParts) -> APIRouter:
         options = {str(number): option for number, option in enumerate(question.options, 1)}
         text = options.get(form.get("option", ""), "") or form.get("text", "")
         body = _checked(lambda: AnswerBody(answer=text))
-        await parts.tasks.answer(question.question_id, body.answer)
+        await parts.tasks.answer(question.question_id, body.answer, takes_number="option" not in form)
         return _go(form.get("back", "/"))
 
     @router.post("/ui/approvals/{question_id}")

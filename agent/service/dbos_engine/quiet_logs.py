@@ -17,6 +17,8 @@ _EXPECTED = (
     dbos_error.DBOSAwaitedWorkflowCancelledError,
     dbos_error.DBOSWorkflowConflictIDError,
 )
+# So do a task that is returned to the queue, and one that is canceled or taken over.
+_EXPECTED_TEXTS = ("Asyncio task cancelled for workflow or step", "is no longer owned by this execution")
 _TRACEBACK_CHARS = 4000
 
 
@@ -36,13 +38,14 @@ class QueueLogHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         error = record.exc_info[1] if record.exc_info else None
-        if isinstance(error, _EXPECTED):
+        message = record.getMessage()
+        if isinstance(error, _EXPECTED) or any(text in message for text in _EXPECTED_TEXTS):
             return
         line: dict[str, object] = {
             "ts": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             "level": "error" if record.levelno >= logging.ERROR else "warning",
             "event": "queue",
-            "message": record.getMessage(),
+            "message": message,
         }
         if task_id := getattr(record, "operationUUID", ""):
             line["task_id"] = task_id

@@ -255,7 +255,8 @@ class DbosWorker:
         dead = [worker_id for worker_id in silent if self._liveness.remove_dead(worker_id)]
         dead += sorted(worker_id for worker_id in holders if worker_id and worker_id not in known)
         if dead and (count := take_over(dead)):
-            self._log("worker.taken_over", {"level": "warning", "message": f"{count} tasks of {', '.join(dead)}"})
+            tasks = "1 task" if count == 1 else f"{count} tasks"
+            self._log("worker.taken_over", {"level": "warning", "message": f"{tasks} of {', '.join(dead)}"})
 
     async def _end_canceled(self) -> None:
         """Stop the attempts of tasks that were canceled or taken over by another worker."""

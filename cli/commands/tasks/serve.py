@@ -20,16 +20,13 @@ from agent.config.load import LoadedSettings, load_settings
 from agent.config.service_settings import ServiceSettings, load_service_settings
 from agent.config.token_file import is_placeholder, load_or_create_token
 from agent.config.user_dirs import data_dir, os_environ
-from agent.protocol.events import ApprovalRequested, QuestionAsked
 from agent.sessions.store import SessionStore
 from agent.telemetry.log_file import LogFile, error_log_path, log_path
 from agent.vocabulary.errors import ConfigError
-from agent.vocabulary.plan import LEAD
 from cli.messages.translate import translate_page
 from cli.pages import pages
 from cli.run.progress import print_stderr
-from cli.screen.cards import CardRenderer
-from cli.screen.colors import Paint
+from cli.screen.cards import card_text
 
 if TYPE_CHECKING:
     from agent.api.access import Access, BrowserSessions
@@ -41,7 +38,6 @@ INSTALL = "pip install 'windlass[server,queue]'"
 MISSING = "agent serve needs FastAPI, uvicorn and DBOS, which are not installed"
 _EXTRAS = ("fastapi", "starlette", "pydantic", "uvicorn", "jinja2", "markdown_it", "markupsafe", "dbos", "sqlalchemy")
 _TOKEN_FILE = "serve-token"
-_CARD_WIDTH = 100
 _MAX_CONNECTIONS = 2000
 _GRACE_S = 3
 
@@ -174,12 +170,6 @@ def _parts(
         task_settings=settings,
         translate=translate_page,
     )
-
-
-def card_text(request: ApprovalRequested | QuestionAsked, *, step: str) -> str:
-    """Return the text that a terminal shows, complete and without colors."""
-    renderer = CardRenderer(paint=Paint(has_color=False), width=_CARD_WIDTH, rows=_CARD_WIDTH)
-    return "\n".join(renderer.lines(request, step="" if step == LEAD else step, folds=False))
 
 
 class _BugLog:

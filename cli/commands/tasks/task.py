@@ -272,11 +272,17 @@ QuestionArgument = Annotated[
 
 @app.command("answer")
 def answer(
-    question: QuestionArgument, text: Annotated[str, typer.Argument(metavar="TEXT", help="The answer.")]
+    question: QuestionArgument,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="The answer, or the number of an option.")],
 ) -> None:
     """Answer a question of a task."""
-    answered = with_service(lambda service: service.answer(question, text))
-    print_notice(f"{answered.question_id} is answered; the run of {answered.task_id} continues")
+    answered = with_service(lambda service: service.answer(question, text, takes_number=True))
+    if answered.options:
+        print_notice(
+            f"{answered.question_id} is answered with {answered.answer!r}; the run of {answered.task_id} continues"
+        )
+    else:
+        print_notice(f"{answered.question_id} is answered; the run of {answered.task_id} continues")
 
 
 @app.command("approve")

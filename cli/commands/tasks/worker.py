@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agent.service.task import ScheduleMode, Worker
+from agent.service.task import PendingQuestion, ScheduleMode, Worker
 from agent.vocabulary.errors import UsageError
 from cli.commands.tasks.queue_access import open_queue
 from cli.pages.pages import one_line, print_notice
 
 if TYPE_CHECKING:
     from agent.service.containers.container_executors import ContainerExecutors
-    from agent.service.open_service import OpenService
+    from agent.service.open_service import OpenService, WorkerLog
     from agent.service.run_pull import RunPullService
 
 DRAINING = "no new tasks are started; a second signal returns the running ones to the queue"
@@ -33,6 +33,13 @@ SHARED_FOLDER = (
     "set s3_bucket, or share the data folder {data} between the machines: without one of them a task that changes "
     "machines starts again from its beginning"
 )
+ASKS = "`agent task show {task_id}` shows what it asks"
+# What the names of events in the log mean, where their last word does not say it.
+_EVENT_WORDS = {
+    "task.handed_back": "returned to the queue",
+    "task.waiting": "waits for an answer",
+    "worker.taken_over": "taken over",
+}
 _MESSAGE_CHARS = 200
 _POLL_S = 0.2
 
@@ -67,10 +74,13 @@ def command(
 
 
 async def _work(*, once: bool, concurrency: int | None, modes: str | None, quiet: bool) -> int:
+    from agent.service.open_service import WorkerLog
+
     opened = open_queue()
-    executors = _executors(opened)
+    log = WorkerLog(opened.data, lambda event, facts: None if quiet else _print_event(event, facts))
+    executors = _executors(opened, log)
     try:
-        pull = _pull_service(opened, executors, concurrency, modes, quiet=quiet)
+        pull = _pull_service(opened, executors, log, concurrency=concurrency, modes=modes)
         if not quiet:
             print_notice(_what_is_shared(opened))
         loop = asyncio.get_running_loop()
@@ -86,7 +96,7 @@ async def _work(*, once: bool, concurrency: int | None, modes: str | None, quiet
     return 0
 
 
-def _executors(opened: "OpenService") -> "ContainerExecutors":
+def _executors(opened: "OpenService", log: "WorkerLog") -> "ContainerExecutors":
     """Return the container pool for tasks that request one, and child processes for all others."""
     from agent.config.service_settings import load_service_settings
     from agent.service.containers.container_executors import ContainerExecutors
@@ -95,7 +105,7 @@ def _executors(opened: "OpenService") -> "ContainerExecutors":
 
     service = load_service_settings(opened.loaded, opened.environ)
     return ContainerExecutors(
-        local_executor(opened),
+        local_executor(opened, lambda question: _tell_waiting(log, question)),
         lambda: open_pool(opened.loaded, service, opened.environ, print_notice),
         callback_token=opened.settings.callback_token,
         limit_s=opened.settings.task_timeout_seconds,
@@ -105,12 +115,12 @@ def _executors(opened: "OpenService") -> "ContainerExecutors":
 def _pull_service(
     opened: "OpenService",
     executors: "ContainerExecutors",
+    log: "WorkerLog",
+    *,
     concurrency: int | None,
     modes: str | None,
-    *,
-    quiet: bool,
 ) -> "RunPullService":
-    from agent.service.open_service import WorkerLog, enabled_modes, open_dispatcher, open_worker
+    from agent.service.open_service import enabled_modes, open_dispatcher, open_worker
     from agent.service.run_pull import RunPullService
     from agent.service.session_transfer import open_transfer
 
@@ -118,7 +128,6 @@ def _pull_service(
     chosen = tuple(mode for mode in enabled_modes(opened.settings) if mode in wanted)
     if not chosen:
         raise UsageError(NOTHING_ENABLED, "see agent config show, and --modes")
-    log = WorkerLog(opened.data, lambda event, facts: None if quiet else _print_event(event, facts))
     transfer = open_transfer(
         opened, lambda message: log.write("session.kept", {"level": "warning", "message": message})
     )
@@ -128,6 +137,11 @@ def _pull_service(
         concurrency=concurrency or opened.settings.max_concurrent_tasks,
         modes=chosen,
     )
+
+
+def _tell_waiting(log: "WorkerLog", question: PendingQuestion) -> None:
+    ids = {"task_id": question.task_id, "session_id": question.session_id}
+    log.write("task.waiting", {**ids, "message": ASKS.format(task_id=question.task_id)})
 
 
 def _parse_modes(text: str) -> tuple[ScheduleMode, ...]:
@@ -153,7 +167,8 @@ class _Stopping:
 
 def _print_event(event: str, facts: Mapping[str, object]) -> None:
     message = one_line(str(facts.get("message", "")), _MESSAGE_CHARS)
-    what = " ".join(part for part in (str(facts.get("task_id", "")), event.removeprefix("task.")) if part)
+    words = _EVENT_WORDS.get(event, event.removeprefix("task."))
+    what = " ".join(part for part in (str(facts.get("task_id", "")), words) if part)
     print_notice(f"{datetime.now():%H:%M:%S} {what}{': ' if message else ''}{message}")
 
 

@@ -252,7 +252,8 @@ async def _choose_session(repl: Repl, store: SessionStore) -> None:
     from cli.pages.pages import format_age
 
     newest = [session for session in newest_sessions(store) if session.id != repl.queue.session_id]
-    rows = list(session_rows(store, newest, _MAX_OFFERED))
+    # A task that could not start has a session without a run.
+    rows = [row for row in session_rows(store, newest, _MAX_OFFERED) if row.runs]
     if not rows:
         raise UsageError(NO_OTHER_SESSION)
     options: dict[str, SessionRow] = {}

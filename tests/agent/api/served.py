@@ -31,7 +31,7 @@ from agent.service.task import PendingQuestion, Task, TaskRequest, TaskState
 from agent.service.task_service import TaskService
 from agent.service.workspaces.open_workspaces import open_workspaces
 from agent.sessions.store import SessionFolder, SessionLock, SessionStore
-from cli.commands.tasks.serve import card_text
+from cli.screen.cards import card_text
 from tests.agent.api.fake_engine import NOW, FakeEngine, result_of
 
 TOKEN = "a-token-that-only-tests-use"

@@ -22,7 +22,7 @@ from agent.protocol.events import (
 )
 from agent.service.task import TaskState
 from agent.vocabulary.plan import PlanStep
-from cli.commands.tasks.serve import card_text
+from cli.screen.cards import card_text
 from tests.agent.api.browser import DESKTOP, PHONE, chromium, open_page
 from tests.agent.api.fake_engine import NOW
 from tests.agent.api.page_scene import busy_server, write_end

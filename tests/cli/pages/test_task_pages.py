@@ -43,3 +43,11 @@ def test_a_task_shows_what_it_was_granted_and_how_it_failed() -> None:
     page = task_page(task)
     assert "  granted   run git push" in page
     assert "  exit      code 57" in page
+
+
+def test_a_completed_task_says_that_its_answer_is_partial_and_which_run_has_the_reason() -> None:
+    outcome = TaskOutcome(state=TaskState.COMPLETED, exit_code=1, subtype="partial", answer="Half of it.", run_id="r1")
+    request = TaskRequest(prompt="count", session_id="s1")
+    now = datetime(2026, 1, 5, 20, tzinfo=UTC)
+    task = Task(task_id="t1", request=request, state=TaskState.COMPLETED, created_at=now, outcome=outcome)
+    assert "  exit      code 1, a partial answer; see agent runs show r1" in task_page(task)

@@ -3,9 +3,9 @@
 (() => {
   const POLL_MS = 3000, MIN_MS = 800;
   const policy = window.trustedTypes ? trustedTypes.createPolicy("page", { createHTML: (text) => text }) : { createHTML: (text) => text };
-  const main = document.getElementById("main"), announcer = document.getElementById("announcer");
+  const main = document.getElementById("main"), announcer = document.getElementById("announcer"), away = document.getElementById("away");
   const shown = new Map(); // part id → its HTML as the server sent it
-  let stream = null, streamed = "", timer = 0, lastRefresh = 0, isRefreshing = false;
+  let stream = null, streamed = "", timer = 0, lastRefresh = 0, isRefreshing = false, isLeaving = false;
 
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
   // English says nothing about how somebody writes dates.
@@ -57,6 +57,7 @@
     try {
       const reply = await fetch(location.href, { headers: { Accept: "text/html" }, redirect: "manual" });
       if (reply.type === "opaqueredirect") { location.reload(); return; }
+      away.hidden = reply.status < 500;
       if (!reply.ok) return;
       const fresh = new DOMParser().parseFromString(policy.createHTML(await reply.text()), "text/html");
       const freshMain = fresh.getElementById("main");
@@ -69,7 +70,7 @@
       main.toggleAttribute("data-live", freshMain.hasAttribute("data-live"));
       main.dataset.events = freshMain.dataset.events || "";
       follow();
-    } catch { /* The server is away; the next attempt may find it. */ } finally {
+    } catch { away.hidden = isLeaving; /* The next attempt may find the server. */ } finally {
       isRefreshing = false;
       lastRefresh = Date.now();
     }
@@ -88,7 +89,7 @@
     streamed = url;
     if (!url) return;
     stream = new EventSource(url);
-    stream.onmessage = refreshSoon;
+    stream.onmessage = stream.onerror = refreshSoon;
     stream.addEventListener("end", () => { stream.close(); refreshSoon(); });
   }
 
@@ -97,15 +98,18 @@
   }
 
   // The link that `agent serve` prints has a one-time code after the #, which browsers send to nobody.
-  const login = document.getElementById("login");
-  const code = location.hash.slice(1);
-  if (login && code) {
+  function logIn() {
+    const login = document.getElementById("login"), code = location.hash.slice(1);
+    if (!login || !code) return false;
     history.replaceState(null, "", location.pathname + location.search);
     login.elements.code.value = code;
     login.elements.token.required = false;
     login.submit();
-    return;
+    return true;
   }
+  if (logIn()) return;
+  window.addEventListener("hashchange", logIn); // The link was opened in this tab.
+  window.addEventListener("pagehide", () => { isLeaving = true; });
   for (const part of main.querySelectorAll("[data-part]")) shown.set(part.id, part.innerHTML);
   localize(document);
   follow();

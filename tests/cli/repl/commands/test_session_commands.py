@@ -157,6 +157,16 @@ async def test_resume_switches_sessions_and_shows_the_last_answer(harness: ReplH
     assert harness.repl.require_session_id() == second
 
 
+async def test_a_session_in_which_nothing_ran_is_not_offered(harness: ReplHarness) -> None:
+    await harness.send("hello")
+    await harness.send("/clear")
+    SessionStore(data_dir(harness.environ)).open("nothing-ran")
+    harness.ui.answers = [""]
+    question, *options = (await harness.send("/resume")).splitlines()
+    assert question == WHICH_SESSION
+    assert [option.split()[0] for option in options] == ["hello"]
+
+
 async def test_sessions_with_the_same_title_can_be_told_apart(harness: ReplHarness) -> None:
     await harness.send("hello")
     await harness.send("/fork copy")
