@@ -112,13 +112,21 @@ def resolve_steps(path: Path) -> Iterator[Path]:
         step = found / part
         if part == "..":
             found = found.parent
-        elif has_type(step, stat.S_ISLNK) and links < _MAX_LINKS:
+        elif has_type(step, stat.S_ISLNK) and links < _MAX_LINKS and (target := _link_target(step)):
             links += 1
             yield step
-            parts += reversed(step.readlink().parts)
+            parts += reversed(target.parts)
         else:
             found = step
     yield found
+
+
+def _link_target(link: Path) -> Path | None:
+    try:
+        return link.readlink()
+    except OSError:
+        # In /proc, where a link may be unreadable, or its target too long.
+        return None
 
 
 def _expand(value: str, home: Path) -> Path:

@@ -323,6 +323,19 @@ def test_an_index_that_hides_paths_is_recognized(tmp_path: Path) -> None:
     assert [name for name, is_bad in found.items() if not is_bad] == ["plain", "with names like it", "no index"]
 
 
+def test_a_link_that_cannot_be_read_does_not_end_the_search(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    guard = _guard(folder)
+    folder.run(
+        """
+        for n in {0..99}; do git init -q new$n; ln -s /proc/self/fd/$n new$n/.githooks; done
+        for n in {1..20}; do mkdir $(printf %0200d $n) && cd $(printf %0200d $n); done
+        """
+    )
+    folder.run("git init -q new && config > new/.git/config")
+    assert "new/.git/config: removed core.fsmonitor" in guard.check(is_deep=True)
+
+
 def _entry(path: bytes) -> bytes:
     entry = bytes(24) + (0o100644).to_bytes(4, "big") + bytes(32) + len(path).to_bytes(2, "big") + path + b"\0"
     return entry + bytes(-len(entry) % 8)
