@@ -329,7 +329,7 @@ def test_a_link_that_cannot_be_read_does_not_end_the_search(tmp_path: Path) -> N
     folder.run(
         """
         for n in {0..99}; do git init -q new$n; ln -s /proc/self/fd/$n new$n/.githooks; done
-        for n in {1..20}; do mkdir $(printf %0200d $n) && cd $(printf %0200d $n); done
+        for n in {1..50}; do mkdir $(printf %0200d $n) && cd $(printf %0200d $n); done
         """
     )
     folder.run("git init -q new && config > new/.git/config")
