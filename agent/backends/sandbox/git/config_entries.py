@@ -3,19 +3,15 @@
 import os
 import re
 import subprocess
-from collections.abc import Collection, Iterable, Iterator
-from pathlib import Path
+from collections.abc import Collection, Iterable
 from typing import TypeAlias
 
-from agent.backends.sandbox.git.repositories import read_small
 from agent.backends.sandbox.types import find_program
 from tooling.contract.lazy_pattern import lazy_pattern
 
 Entry: TypeAlias = tuple[str, str | None]
 MAX_CONFIG_BYTES = 1_000_000
 _READ_TIMEOUT_S = 5
-# A file without these words includes no other one.
-_NAMES_PATHS = (b"include", b"hookspath")
 
 # A command may set these in a repository that it has created, as `git init`, `clone` and `remote add` do. Everything
 # else is removed: git has dozens of settings that name a program, and gets new ones.
@@ -69,67 +65,6 @@ def parse_entries(text: bytes) -> list[Entry] | None:
         return None
     lines = (os.fsdecode(line).partition("\n") for line in found.stdout.split(b"\0") if line)
     return [(key, value if separator else None) for key, separator, value in lines]
-
-
-def included_paths(config: Path, home: Path, work_tree: Path | None) -> Iterator[Path]:
-    """Yield the files that a configuration includes, its folder of hooks, and the targets of links among them.
-
-    Hooks can be relative to the work tree; the user's configuration does not belong to one.
-    """
-    pending, seen = [config], {config}
-    while pending:
-        path = pending.pop()
-        text = read_small(Path(os.path.realpath(path)), MAX_CONFIG_BYTES)
-        if not any(word in text.lower() for word in _NAMES_PATHS):
-            continue
-        for key, value in parse_entries(text) or ():
-            is_include = key.startswith(("include.", "includeif.")) and key.endswith(".path")
-            if not value or not (is_include or key == "core.hookspath"):
-                continue
-            base = path.parent if is_include else work_tree
-            if base is None and not value.startswith(("/", "~")):
-                continue
-            target = Path(os.path.normpath((base or home) / _expand(value, home)))
-            # The folder may be known under another name.
-            for found in (Path(os.path.realpath(target.parent), target.name), Path(os.path.realpath(target))):
-                if found not in seen:
-                    seen.add(found)
-                    pending += [found] if is_include else []
-                    yield found
-
-
-def _expand(value: str, home: Path) -> Path:
-    """Return a path with the home folder it starts with: `~/…`, or `~NAME/…` of any user."""
-    if value.startswith("~/"):
-        return home / value.removeprefix("~/")
-    try:
-        return Path(value).expanduser()
-    except RuntimeError:
-        # There is no such user, and git refuses the path.
-        return Path(value)
-
-
-def paths_of_user(home: Path) -> Iterator[Path]:
-    """Yield the user's configuration, following links, and the paths it names for all repositories."""
-    for path in _user_configs(home):
-        real = Path(os.path.realpath(path))
-        yield real
-        yield from included_paths(real, home, None)
-
-
-def _user_configs(home: Path) -> tuple[Path, ...]:
-    return (home / ".config/git/config", home / ".gitconfig")
-
-
-def hooks_folder_of_user(home: Path) -> str:
-    """Return the folder in each repository from which the user's configuration takes hooks; empty without one."""
-    found = ""
-    for path in paths_of_user(home):
-        text = read_small(path, MAX_CONFIG_BYTES)
-        if _NAMES_PATHS[1] in text.lower():
-            # The last one takes effect.
-            found = [found, *(value or "" for key, value in parse_entries(text) or () if key == "core.hookspath")][-1]
-    return "" if found.startswith(("/", "~")) or ".." in found else os.path.normpath(found) if found else ""
 
 
 def without_programs(entries: Iterable[Entry], trusted: Collection[Entry]) -> tuple[list[Entry], list[str]]:

@@ -3,16 +3,15 @@
 import contextlib
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
+from agent.backends.sandbox.git.code_files import BLOCKED
 from agent.backends.sandbox.git.config_entries import MAX_CONFIG_BYTES, parse_entries, render_entries, without_programs
-from agent.backends.sandbox.git.protection import REBASE_STRATEGY
-from agent.backends.sandbox.git.repositories import is_store, read_small
+from agent.backends.sandbox.git.repositories import GITFILE, MAX_POINTER_BYTES, is_store, read_small, real_path
 from tooling.contract.lazy_pattern import lazy_pattern
 from tooling.files.openat2 import open_beneath
 
-BLOCKED = ".blocked"
 _RUNS_COMMAND = lazy_pattern(rb"\s*(exec|x)\b")
 # Content that git writes for a linked worktree.
 _OWN_REPOSITORY = b"../.."
@@ -47,13 +46,46 @@ def clean_rebase(folder: int, path: Path, before: bytes) -> Iterator[str]:
         yield f"removed {len(lines) - len(kept)} commands of a rebase"
 
 
-def names_program(path: Path) -> bool:
-    """Whether the strategy of a rebase or cherry-pick is a program of the work tree: git starts `git-merge-NAME`."""
-    text = read_small(path, MAX_CONFIG_BYTES)
-    if path.match(REBASE_STRATEGY):
-        return b"/" in text
-    entries = parse_entries(text)
+def is_program(strategy: Path) -> bool:
+    """Whether the strategy of a rebase is a program of the work tree: git starts `git-merge-NAME`."""
+    return b"/" in read_small(strategy, MAX_CONFIG_BYTES)
+
+
+def names_program(options: Path) -> bool:
+    """Whether the options of a cherry-pick have such a strategy."""
+    entries = parse_entries(read_small(options, MAX_CONFIG_BYTES))
     return entries is None or any(key == "options.strategy" and "/" in (value or "") for key, value in entries)
+
+
+def names_helper(remote: Path) -> bool:
+    """Whether a remote in the old form has an address that names a program."""
+    return b"::" in read_small(remote, MAX_CONFIG_BYTES)
+
+
+def names_store(gitfile: Path, roots: Collection[Path], stores: Collection[Path]) -> bool:
+    """Whether a `.git` file names a repository that names it, too, and that no checkout can create or change.
+
+    Commands cannot change one outside, and paths in `.git` are never checked out. The `stores` are those from before
+    the first command.
+    """
+    text = read_small(gitfile)
+    if not text.startswith(GITFILE) or b"\0" in text or len(text) == MAX_POINTER_BYTES:
+        return False
+    path = Path(os.path.normpath(gitfile.parent / os.fsdecode(text.removeprefix(GITFILE).rstrip(b"\r\n"))))
+    if path != real_path(path) or not _is_named_by(path, gitfile):
+        return False
+    root = next((root for root in roots if path.is_relative_to(root)), None)
+    return root is None or ".git" in path.relative_to(root).parts or any(path.is_relative_to(store) for store in stores)
+
+
+def _is_named_by(store: Path, gitfile: Path) -> bool:
+    """Whether a repository of a linked worktree or of a submodule has its work tree around this `.git` file."""
+    named = read_small(store / "gitdir").rstrip(b"\r\n").replace(b"\0", b"")
+    if named:
+        return os.path.normpath(store / os.fsdecode(named)) == str(gitfile)
+    entries = parse_entries(read_small(store / "config", MAX_CONFIG_BYTES)) or ()
+    work_trees = [value for key, value in entries if key == "core.worktree" and value]
+    return any(os.path.normpath(store / value) == str(gitfile.parent) for value in work_trees[-1:])
 
 
 def disable(folder: int, name: str) -> str:
@@ -74,7 +106,8 @@ def disable(folder: int, name: str) -> str:
 
 
 def _is_inside(root: Path, folder: Path, path: str) -> bool:
-    return Path(os.path.normpath(folder / path)).is_relative_to(root)
+    target = Path(os.path.normpath(folder / path))
+    return target == real_path(target) and target.is_relative_to(root)
 
 
 def names_own_repository(path: Path) -> bool:
@@ -98,11 +131,13 @@ def open_parent(root: Path, path: Path) -> Iterator[int]:
         os.close(folder)
 
 
-def replace(folder: int, name: str, content: bytes) -> None:
-    """Replace a file in an open folder atomically; it keeps its permissions."""
-    mode = stat.S_IMODE(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+def replace(folder: int, name: str, content: bytes, mode: int | None = None) -> None:
+    """Replace a file in an open folder atomically; it keeps its permissions, unless others are given."""
+    if mode is None:
+        mode = stat.S_IMODE(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
     temporary = f"{name}.{os.urandom(4).hex()}"
     fd = os.open(temporary, _CREATE_FLAGS, mode, dir_fd=folder)
     with os.fdopen(fd, "wb") as file:
         file.write(content)
+        os.fchmod(fd, mode)
     os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)

@@ -5,19 +5,26 @@ import stat
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
-from agent.backends.sandbox.git.config_entries import hooks_folder_of_user, included_paths, paths_of_user
-from agent.backends.sandbox.git.repositories import find_repositories, has_type, linked_worktrees, submodule_paths
+from agent.backends.sandbox.git.code_files import STORE_CODE, WORKTREE_CODE, hook_files
+from agent.backends.sandbox.git.index_entries import submodule_paths
+from agent.backends.sandbox.git.named_paths import (
+    Names,
+    hook_folders,
+    names_of,
+    read_names,
+    resolve_steps,
+    user_configs,
+)
+from agent.backends.sandbox.git.repositories import (
+    Repository,
+    find_repositories,
+    has_type,
+    linked_worktrees,
+    nearby_folders,
+    real_path,
+)
 from tooling.contract.fast_dataclass import dataclass
 
-# Paths that git reads in a repository, and in the part of it that belongs to a linked worktree.
-STORE_CODE = ("config", "config.worktree", "commondir", "hooks")
-WORKTREE_CODE = ("commondir", "gitdir", "config.worktree")
-# Files of a rebase or cherry-pick in progress: its steps may run commands, and a merge strategy is a program. Git
-# itself changes these files, so they cannot be protected.
-REBASE_STEPS = "rebase-merge/git-rebase-todo"
-REBASE_STRATEGY = "rebase-merge/strategy"
-PICK_OPTIONS = "sequencer/opts"
-IN_PROGRESS = (REBASE_STEPS, REBASE_STRATEGY, PICK_OPTIONS)
 # For every mount bubblewrap reads the list of all mounts again, so time grows with the square: these take about a
 # second of processor time. It takes no more than 9,000 arguments anyway. The rest is left to the guard.
 _MAX_MOUNTS = 500
@@ -45,15 +52,17 @@ def find_git_paths(
     stores: dict[Path, None] = {}
     room = _Room()
     room.take((*pinned, *protected))
-    hooks, of_user = hooks_folder_of_user(home), tuple(paths_of_user(home))
+    user = read_names(user_configs(home), home)
     for root in writable:
-        parts: list[tuple[Path, tuple[Path, ...]]] = [(root, tuple(path for path in of_user if _is_inside(root, path)))]
-        for repository in find_repositories(root, _submodules(root)):
+        parts: list[tuple[Path, tuple[Path, ...]]] = [(root, tuple(_paths_of_user(root, user, home)))]
+        for repository in _repositories(root, user):
             stores |= dict.fromkeys(repository.stores)
-            if repository.pointer is not None:
+            if repository.pointer is not None and repository.pointer.is_relative_to(root):
                 is_file = has_type(repository.pointer, stat.S_ISREG)
                 parts.append((repository.pointer.parent, (repository.pointer,) if is_file else ()))
-            parts += [(store, tuple(_code_paths(root, store, home, hooks))) for store in repository.stores]
+            for store in stores_of(repository):
+                paths = tuple(_code_paths(root, repository, store, user, home))
+                parts += [(store if store.is_relative_to(root) else root, paths)]
         for folder, paths in parts:
             folders = (folder, *(path.parent for path in paths))
             around = {one for inner in folders for one in _path_components(root, inner)}
@@ -79,29 +88,57 @@ class _Room:
         return True
 
 
-def _submodules(root: Path) -> Iterator[Path]:
-    return submodule_paths(root / ".git", root)
+def _repositories(root: Path, user: Names) -> Iterator[Repository]:
+    submodules = submodule_paths(root / ".git", root)
+    yield from find_repositories(root, (*nearby_folders(root), *submodules, *root.parents))
+    yield from template_repositories(root, user)
 
 
-def _code_paths(root: Path, store: Path, home: Path, hooks: str) -> Iterator[Path]:
+def template_repositories(root: Path, user: Names) -> Iterator[Repository]:
+    """Yield the user's templates in a folder: git copies them into every new repository."""
+    for template in dict.fromkeys(real_path(root / value) for value in user.templates):
+        if template.is_relative_to(root) and template != root:
+            yield Repository(folder=template, pointer=None, target=template, stores=(template,))
+
+
+def stores_of(repository: Repository) -> tuple[Path, ...]:
+    """Return the repositories whose configuration takes effect, wherever they are."""
+    return repository.stores or ((repository.target,) if repository.target is not None else ())
+
+
+def _paths_of_user(root: Path, user: Names, home: Path) -> Iterator[Path]:
+    """Yield the user's own configuration and what it includes."""
+    for path in (*user_configs(home), *user.configs):
+        yield from (step for step in resolve_steps(path) if _is_inside(root, step))
+
+
+def _code_paths(root: Path, repository: Repository, store: Path, user: Names, home: Path) -> Iterator[Path]:
     """Yield the existing paths of a repository that must not change; mounts do not follow links."""
     links = linked_code(store)
-    if links:
+    if links and store.is_relative_to(root):
         # The target of a link can change, so this whole repository becomes read-only.
         yield store
     else:
         for folder, names in ((store, STORE_CODE), *((tree, WORKTREE_CODE) for tree in linked_worktrees(store))):
-            yield from (folder / name for name in names if _is_file_or_folder(folder / name))
-    named = included_paths(store / "config", home, store.parent)
-    for path in (*links.values(), *named, *((store.parent / hooks,) if hooks else ())):
-        if _is_inside(root, path):
+            yield from (folder / name for name in names if _is_inside(root, folder / name))
+    own = names_of(store, home)
+    hooks = (store / "hooks", *(folder.path for folder in hook_folders(repository, store, (user, own))))
+    named = (*links.values(), *own.configs, *hooks, *(link for folder in hooks for link in linked_hooks(folder)))
+    for path in (step for one in named for step in resolve_steps(one)):
+        # A folder with everything else, such as the work tree itself, must stay writable.
+        if _is_inside(root, path) and not any(one.is_relative_to(path) for one in (repository.folder, store)):
             yield path
+
+
+def linked_hooks(folder: Path) -> list[Path]:
+    """Return the hooks in a folder that are links: scripts of the project, for example."""
+    return [file.path for file in hook_files(folder) if has_type(file.path, stat.S_ISLNK)]
 
 
 def linked_code(store: Path) -> dict[str, Path]:
     """Return the targets of those parts of a repository that are links."""
     links = (store / name for name in STORE_CODE if has_type(store / name, stat.S_ISLNK))
-    return {link.name: Path(os.path.realpath(link)) for link in links}
+    return {link.name: real_path(link) for link in links}
 
 
 def _is_inside(root: Path, path: Path) -> bool:

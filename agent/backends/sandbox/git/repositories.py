@@ -3,9 +3,9 @@
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
 from pathlib import Path
 
+from agent.backends.sandbox.types import split_words
 from tooling.contract.fast_dataclass import dataclass
 from tooling.files.openat2 import DIR_FLAGS, open_beneath
 from tooling.files.resolve import is_git_store
@@ -17,49 +17,66 @@ _MAX_DEPTH = 3
 # search; the last one may have created folders only to hide a repository behind them.
 _MAX_FOLDERS_BEFORE = 50_000
 _MAX_FOLDERS_AFTER = 1_000_000
+# Below a folder with a longer path, files could have a path that is too long for the system.
+_MAX_PATH_BYTES = 3_000
+# Such a folder is opened, and then has this short path.
+LONG_PATHS = Path("/proc/self/fd")
+# Folders of a repository in which git writes: through a link there, it would write elsewhere.
+_STORE_FOLDERS = frozenset(
+    split_words(
+        """
+        hooks info logs modules objects rebase-apply rebase-merge refs rr-cache sequencer worktrees branches remotes lfs
+        """
+    )
+)
 _SKIPPED_FOLDERS = frozenset({"node_modules", ".venv", "venv", "target", "__pycache__", ".tox"})
-_POINTER_BYTES = 4096
+MAX_POINTER_BYTES = 4096
 # Git reads no longer ones.
 _GITFILE_BYTES = 1 << 20
-_INDEX_BYTES = 256_000_000
-_MAX_SHARED_INDEXES = 4
-_MAX_NAME_BYTES = 4096
-_MAX_VARINT_BYTES = 10
-_GITFILE = b"gitdir: "
-_GITLINK_MODE = 0o160000
+GITFILE = b"gitdir: "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repository:
-    """A folder with `.git`, its type, and the repositories it refers to inside the writable folders.
+    """A folder in which git finds a repository, and the repositories it refers to inside a writable folder.
 
-    `pointer` is `.git` if it is a file that names the repository, or a link to it. The first of the `stores` is the
-    repository itself, the others are those of its submodules.
+    `folder` is its work tree, or the repository itself if it is bare. `pointer` is `.git` if it is a file that names
+    the repository, or a link to it. `target` is the repository itself, wherever it is. If that is inside the writable
+    folder, it is the first of the `stores`, and the others are those of its submodules.
     """
 
+    folder: Path
     pointer: Path | None
+    target: Path | None
     stores: tuple[Path, ...]
 
 
-def find_repositories(
-    root: Path, extra: Iterable[Path] = (), *, candidates: Iterable[Path] | None = None
-) -> Iterator[Repository]:
-    """Yield the repositories in a folder and a few levels below; the search is bounded, because a tree can be huge.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundFolders:
+    """The result of a search in all folders: those with repositories, links in repositories, and paths too long."""
 
-    `extra` are further folders to look at, such as submodules at any depth; `candidates` are looked at instead of a
-    search.
-    """
-    for folder in dict.fromkeys((root, *(_candidates(root) if candidates is None else candidates), *extra)):
+    folders: tuple[Path, ...]
+    links: tuple[Path, ...]
+    too_long: tuple[Path, ...]
+    is_complete: bool
+
+
+def find_repositories(root: Path, folders: Iterable[Path]) -> Iterator[Repository]:
+    """Yield the repositories that git finds in these folders; only those inside the root have stores."""
+    for folder in dict.fromkeys(folders):
         if is_store(folder):
-            yield Repository(pointer=None, stores=(folder, *_modules(folder)))
+            yield _repository(root, folder, None, folder)
         git = folder / ".git"
         if has_type(git, stat.S_ISDIR):
-            yield Repository(pointer=None, stores=(git, *_modules(git)))
+            yield _repository(root, folder, None, git)
         elif os.path.lexists(git):
-            store = _follow(git)
-            is_inside = store is not None and store.is_relative_to(root) and has_type(store, stat.S_ISDIR)
-            stores = (store, *_modules(store)) if store is not None and is_inside else ()
-            yield Repository(pointer=git, stores=stores)
+            yield _repository(root, folder, git, _follow(git))
+
+
+def _repository(root: Path, folder: Path, pointer: Path | None, target: Path | None) -> Repository:
+    is_inside = target is not None and target.is_relative_to(root) and has_type(target, stat.S_ISDIR)
+    stores = (target, *_modules(target)) if target is not None and is_inside else ()
+    return Repository(folder=folder, pointer=pointer, target=target, stores=stores)
 
 
 def is_store(folder: Path) -> bool:
@@ -72,14 +89,10 @@ def linked_worktrees(store: Path) -> list[Path]:
     return [Path(entry.path) for entry in _folders_in(store / "worktrees")]
 
 
-def submodule_paths(store: Path, root: Path) -> Iterator[Path]:
-    """Yield the folders listed as submodules in the index of a repository: `git status` enters each of them."""
-    hash_bytes = 32 if b"sha256" in read_small(store / "config").lower() else 20
-    for index in (store / "index", *islice(store.glob("sharedindex.*"), _MAX_SHARED_INDEXES)):
-        for name in _gitlinks(read_small(index, _INDEX_BYTES), hash_bytes):
-            folder = store.parent / os.fsdecode(name)
-            if folder.is_relative_to(root) and ".." not in folder.parts:
-                yield folder
+def common_dir(store: Path) -> Path:
+    """Return the repository that a linked worktree belongs to; every other repository belongs to itself."""
+    text = read_small(real_path(store / "commondir")).rstrip(b"\r\n").replace(b"\0", b"")
+    return real_path(store / os.fsdecode(text)) if text else store
 
 
 def has_type(path: Path, is_type: Callable[[int], bool]) -> bool:
@@ -90,12 +103,20 @@ def has_type(path: Path, is_type: Callable[[int], bool]) -> bool:
         return False
 
 
+def real_path(path: Path) -> Path:
+    """Return a path without links, or as it is if that would be too long for the system."""
+    try:
+        return Path(os.path.realpath(path))
+    except OSError:
+        return path
+
+
 def is_folder(path: Path) -> bool:
     """Whether a path is a folder, or a link to one; other than `Path.is_dir`, this never raises."""
-    return has_type(Path(os.path.realpath(path)), stat.S_ISDIR)
+    return has_type(real_path(path), stat.S_ISDIR)
 
 
-def read_small(path: Path, limit: int = _POINTER_BYTES) -> bytes:
+def read_small(path: Path, limit: int = MAX_POINTER_BYTES) -> bytes:
     """Return the start of a regular file, or nothing; links are not followed."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -108,9 +129,9 @@ def read_small(path: Path, limit: int = _POINTER_BYTES) -> bytes:
         return file.read(limit)
 
 
-def _candidates(root: Path) -> list[Path]:
-    """Return the folders below that may be repositories."""
-    found: list[Path] = []
+def nearby_folders(root: Path) -> list[Path]:
+    """Return a folder, and those a few levels below that may be repositories; the search is bounded."""
+    found = [root]
     pending, visited = [(root, 0)], 0
     while pending and visited < _MAX_FOLDERS:
         folder, depth = pending.pop(0)
@@ -125,7 +146,7 @@ def _candidates(root: Path) -> list[Path]:
         if depth < _MAX_DEPTH and folder.name != ".git":
             inner = (entry for entry in names.values() if entry.is_dir(follow_symlinks=False))
             pending += [(Path(entry.path), depth + 1) for entry in inner if entry.name not in _SKIPPED_FOLDERS]
-    return found[:_MAX_STORES]
+    return found[: _MAX_STORES + 1]
 
 
 def open_up(root: Path, folder: Path, since_ns: int = 0) -> bool:
@@ -153,41 +174,57 @@ def open_up(root: Path, folder: Path, since_ns: int = 0) -> bool:
     return True
 
 
-def deep_candidates(root: Path, closed_since_ns: int | None = None) -> tuple[list[Path], bool]:
-    """Return all folders below that may be repositories, and whether the search was complete.
+def search_all(root: Path, closed_since_ns: int | None = None) -> FoundFolders:
+    """Search all folders, also those inside of repositories: a link may lead there.
 
-    Also those inside of repositories: a link may lead there. Folders closed since the given time are opened.
+    Folders closed since the given time are opened.
     """
-    found: list[Path] = []
-    pending, is_readable = [str(root)], True
+    found, links, too_long = list[Path](), list[Path](), list[Path]()
+    pending, is_readable = [(str(root), False)], True
     left = _MAX_FOLDERS_BEFORE if closed_since_ns is None else _MAX_FOLDERS_AFTER
     while pending and left:
-        folder, left = pending.pop(), left - 1
+        (folder, is_part), left = pending.pop(), left - 1
         try:
             if not os.access(folder, os.R_OK | os.X_OK) and closed_since_ns is not None:
                 open_up(root, Path(folder), closed_since_ns)
+            if len(os.fsencode(folder)) > _MAX_PATH_BYTES:
+                too_long.append(Path(folder))
+                continue
             with os.scandir(folder) as entries:
-                names = {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
+                inner = {entry.name: entry for entry in entries}
         except OSError:
             is_readable = False
             continue
-        if ".git" in names or is_git_store(names.__contains__):
+        is_top = is_git_store(inner.__contains__)
+        if ".git" in inner or is_top:
             found.append(Path(folder))
-        pending += [f"{folder}/{name}" for name, is_folder in names.items() if is_folder]
-    return found, is_readable and not pending
+        is_top = is_top or folder.endswith("/.git")
+        if is_top or is_part:
+            links += [Path(entry.path) for entry in inner.values() if entry.is_symlink()]
+        pending += [
+            (entry.path, is_part or (is_top and name in _STORE_FOLDERS))
+            for name, entry in inner.items()
+            if entry.is_dir(follow_symlinks=False)
+        ]
+    return FoundFolders(
+        folders=tuple(found),
+        links=tuple(links),
+        too_long=tuple(too_long),
+        is_complete=is_readable and not pending,
+    )
 
 
 def _follow(git: Path) -> Path | None:
     """Return the repository that a `.git` file or link refers to, in git's interpretation."""
     # A link may lead to the repository, or to a file that names it relative to the link.
-    target = Path(os.path.realpath(git))
+    target = real_path(git)
     if has_type(target, stat.S_ISDIR):
         return target
     text = read_small(target, _GITFILE_BYTES)
-    if not text.startswith(_GITFILE):
+    if not text.startswith(GITFILE):
         return None
-    named, _, _ = text.removeprefix(_GITFILE).rstrip(b"\r\n").partition(b"\0")
-    return Path(os.path.realpath(git.parent / os.fsdecode(named)))
+    named, _, _ = text.removeprefix(GITFILE).rstrip(b"\r\n").partition(b"\0")
+    return real_path(git.parent / os.fsdecode(named))
 
 
 def _modules(store: Path) -> list[Path]:
@@ -211,36 +248,3 @@ def _folders_in(folder: Path) -> list["os.DirEntry[str]"]:
             return sorted((e for e in entries if e.is_dir(follow_symlinks=False)), key=lambda entry: entry.name)
     except OSError:
         return []
-
-
-def _gitlinks(index: bytes, hash_bytes: int) -> Iterator[bytes]:
-    """Yield the paths of the entries of an index (version 2 to 4) that are commits of other repositories."""
-    if index[:4] != b"DIRC" or _GITLINK_MODE.to_bytes(4, "big") not in index:
-        return
-    version, count = int.from_bytes(index[4:8], "big"), int.from_bytes(index[8:12], "big")
-    at, path = 12, b""
-    for _ in range(count):
-        mode = int.from_bytes(index[at + 24 : at + 28], "big")
-        flags_at = at + 40 + hash_bytes
-        is_extended = index[flags_at] & 0x40 if flags_at < len(index) else 0
-        name_at = flags_at + (4 if is_extended else 2)
-        kept = b""
-        if version == 4:
-            dropped, name_at = _varint(index, name_at)
-            kept = path[: len(path) - dropped]
-        end = index.find(b"\0", name_at)
-        if end < 0 or len(kept) + end - name_at > _MAX_NAME_BYTES:
-            return
-        path = kept + index[name_at:end]
-        # Before version 4 an entry is padded to a multiple of eight bytes.
-        at = end + 1 if version == 4 else at + (end - at + 8) // 8 * 8
-        if mode == _GITLINK_MODE:
-            yield path
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    value, end = data[at] & 0x7F if at < len(data) else 0, min(len(data), at + _MAX_VARINT_BYTES)
-    while at < end and data[at] & 0x80:
-        at += 1
-        value = ((value + 1) << 7) | (data[at] & 0x7F if at < len(data) else 0)
-    return value, at + 1

@@ -2,14 +2,16 @@
 
 import os
 import pwd
+import stat
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from agent.backends.sandbox.git.config_entries import hooks_folder_of_user, included_paths
 from agent.backends.sandbox.git.guard import GitGuard
+from agent.backends.sandbox.git.index_entries import leads_outside
+from agent.backends.sandbox.git.named_paths import read_names, resolve_steps
 from agent.backends.sandbox.git.protection import find_git_paths
 from tests.programs import needs
 
@@ -213,22 +215,140 @@ def test_everything_the_configuration_of_the_user_names_is_mounted_read_only(tmp
     assert {"dotfiles/own", "dotfiles/always", "shared.real", "linked.config", "team-hooks"} <= protected
 
 
-def test_the_users_folder_of_hooks_is_the_one_that_git_uses(tmp_path: Path) -> None:
+def test_a_folder_that_a_configuration_names_for_hooks_is_known_even_if_it_takes_no_effect(tmp_path: Path) -> None:
+    config, home = tmp_path / "config", tmp_path / "home"
     (tmp_path / "more").write_text("[core]\n\thooksPath = .shared\n")
-    (tmp_path / ".gitconfig").write_text("[core]\n\thooksPath = .old\n[include]\n\tpath = ~/more\n")
-    assert hooks_folder_of_user(tmp_path) == ".shared"
-    (tmp_path / ".gitconfig").write_text("[core]\n\thooksPath = .old\n\thooksPath = .new/\n")
-    assert hooks_folder_of_user(tmp_path) == ".new"
-    (tmp_path / ".gitconfig").write_text("[core]\n\thooksPath = ~/hooks\n")
-    assert hooks_folder_of_user(tmp_path) == ""
+    config.write_text(
+        "[core]\n\thooksPath = .old\n\thooksPath = .new/\n[include]\n\tpath = more\n"
+        '[includeIf "gitdir:/nowhere/"]\n\tpath = inactive\n'
+    )
+    (tmp_path / "inactive").write_text("[core]\n\thooksPath = ~/hooks\n")
+    named = read_names([config], home)
+    assert set(named.hooks) == {".old", ".new", ".shared", str(home / "hooks")}
+    assert set(named.configs) == {tmp_path / "more", tmp_path / "inactive"}
+
+
+def test_what_a_linked_configuration_includes_is_relative_to_the_link_as_for_git(tmp_path: Path) -> None:
+    (tmp_path / "dotfiles").mkdir()
+    (tmp_path / "dotfiles" / "own").write_text("[include]\n\tpath = more\n")
+    (tmp_path / ".gitconfig").symlink_to("dotfiles/own")
+    assert read_names([tmp_path / ".gitconfig"], tmp_path).configs == (tmp_path / "more",)
 
 
 def test_a_configuration_may_name_the_home_folder_of_a_user(tmp_path: Path) -> None:
     me = pwd.getpwuid(os.getuid())
     config = tmp_path / "config"
     config.write_text(f"[include]\n\tpath = ~{me.pw_name}/shared\n[core]\n\thooksPath = ~{me.pw_name}/hooks\n")
-    home = Path(os.path.realpath(me.pw_dir))
-    assert list(included_paths(config, tmp_path / "home", None)) == [home / "shared", home / "hooks"]
+    named, home = read_names([config], tmp_path / "home"), Path(me.pw_dir)
+    assert (named.configs, named.hooks) == ((home / "shared",), (str(home / "hooks"),))
+
+
+def test_every_link_on_the_way_to_a_path_is_known(tmp_path: Path) -> None:
+    tmp_path = Path(os.path.realpath(tmp_path))
+    (tmp_path / "real" / "inner").mkdir(parents=True)
+    (tmp_path / "folder").symlink_to("other")
+    (tmp_path / "other").symlink_to(tmp_path / "real")
+    (tmp_path / "real" / "file").symlink_to("inner/../missing")
+    steps = list(resolve_steps(tmp_path / "folder" / "inner" / ".." / "file"))
+    assert steps == [tmp_path / "folder", tmp_path / "other", tmp_path / "real/file", tmp_path / "real/missing"]
+
+
+def test_a_repository_at_a_path_that_is_too_long_for_the_system_is_cleaned(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    guard = _guard(folder)
+    folder.run(
+        """
+        for n in {1..50}; do mkdir $(printf %0200d $n) && cd $(printf %0200d $n); done
+        mkdir -p .git/objects .git/refs .git/hooks && echo ref: refs/heads/main > .git/HEAD
+        config > .git/config && cp $EVIL .git/hooks/post-commit
+        """
+    )
+    assert guard.check(is_deep=True)
+    assert guard.is_complete
+    inner = "; ".join(f"cd {number:0200d}" for number in range(1, 51))
+    folder.run(f"{inner}; cat .git/config > $EVIL.config; ls .git/hooks >> $EVIL.config")
+    assert folder.evil.with_name("evil.sh.config").read_text() == (
+        '[core]\n\trepositoryformatversion = "0"\n[core]\n\tbare = "false"\npost-commit.blocked\n'
+    )
+
+
+def test_hooks_and_links_of_the_user_get_their_content_and_permissions_back(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.run("echo 'echo 1' > .git/hooks/pre-commit && ln -s ../../shared.real .git/hooks/post-merge")
+    (folder.workspace / ".git/hooks/pre-commit").chmod(0o640)
+    guard = _guard(folder)
+    folder.run("cd .git/hooks && cp $EVIL pre-commit && chmod 755 pre-commit && ln -sf $EVIL post-merge")
+    assert len(guard.check(is_deep=True)) == 2
+    hooks = folder.workspace / ".git/hooks"
+    assert (hooks / "pre-commit").read_text() == "echo 1\n"
+    assert stat.S_IMODE((hooks / "pre-commit").stat().st_mode) == 0o640
+    assert (hooks / "post-merge").readlink() == Path("../../shared.real")
+
+
+def test_a_worktree_that_the_user_adds_during_a_run_keeps_its_hooks(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.run("git init -q $PWD/../main && cd ../main && git config core.hooksPath .husky && mkdir .husky")
+    folder.run("echo true > .husky/pre-commit && git add -A && git commit -qm x", "../main")
+    folder.run("git worktree add -q $PWD/../ws/t1", "../main")
+    guard = _guard(folder)
+    folder.run("git worktree add -q $PWD/../ws/t2", "../main")
+    folder.run("cd t2/.husky && cp $EVIL post-commit")
+    assert guard.check(is_deep=True) == ["t2/.husky/post-commit: new hook, renamed to post-commit.blocked"]
+    folder.run("echo evil > t2/.husky/pre-commit")
+    assert guard.check(is_deep=True) == ["t2/.husky/pre-commit: restored"]
+    assert (folder.workspace / "t2/.husky/pre-commit").read_text() == "true\n"
+
+
+def test_an_index_that_hides_paths_is_recognized(tmp_path: Path) -> None:
+    index = tmp_path / "index"
+    table = b"IEOT" + (12).to_bytes(4, "big") + (1).to_bytes(4, "big")
+    end = 12 + len(_entry(b"a"))
+    table += end.to_bytes(4, "big") + (1).to_bytes(4, "big")
+    eoie = b"EOIE" + (24).to_bytes(4, "big")
+    found = {}
+    for name, data in {
+        "plain": _index(_entry(b"a"), b""),
+        "with names like it": _index(_entry(b"x.git/..a/.github/git"), b""),
+        "hook": _index(_entry(b".GIT/hooks/x"), b""),
+        "above": _index(_entry(b"a/../../x"), b""),
+        "absolute": _index(_entry(b"/x"), b""),
+        "zero byte": _index(_entry(b".git/x\0a"), b""),
+        "cut off": _index(_entry(b"a"), b"")[:60],
+        "other places": _index(_entry(b"a"), table + eoie + end.to_bytes(4, "big") + bytes(20)),
+        "elsewhere": _index(_entry(b"a"), eoie + (99).to_bytes(4, "big") + bytes(20)),
+        "no index": b"nothing",
+    }.items():
+        index.write_bytes(data)
+        found[name] = leads_outside(index)
+    assert [name for name, is_bad in found.items() if not is_bad] == ["plain", "with names like it", "no index"]
+
+
+def test_a_link_that_cannot_be_read_does_not_end_the_search(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    guard = _guard(folder)
+    folder.run(
+        """
+        for n in {0..99}; do git init -q new$n; ln -s /proc/self/fd/$n new$n/.githooks; done
+        for n in {1..50}; do mkdir $(printf %0200d $n) && cd $(printf %0200d $n); done
+        """
+    )
+    folder.run("git init -q new && config > new/.git/config")
+    assert "new/.git/config: removed core.fsmonitor" in guard.check(is_deep=True)
+
+
+def _entry(path: bytes) -> bytes:
+    entry = bytes(24) + (0o100644).to_bytes(4, "big") + bytes(32) + len(path).to_bytes(2, "big") + path + b"\0"
+    return entry + bytes(-len(entry) % 8)
+
+
+def _index(entry: bytes, extensions: bytes) -> bytes:
+    return b"DIRC" + (2).to_bytes(4, "big") + (1).to_bytes(4, "big") + entry + extensions + bytes(20)
+
+
+def _guard(folder: Folder) -> GitGuard:
+    guard = GitGuard([folder.workspace], find_git_paths([folder.workspace]).stores, (), folder.home)
+    guard.learn()
+    return guard
 
 
 def test_what_replaces_a_cleaned_file_at_once_is_cleaned_as_well(
