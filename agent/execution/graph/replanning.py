@@ -19,7 +19,9 @@ MAX_QUESTIONS = 2
 _REASON_CHARS = 300
 # A new plan cannot fix these.
 _NOT_REPLANNABLE = frozenset({exit_codes.NO_KEY, exit_codes.BAD_CONFIG, exit_codes.BUDGET, exit_codes.RETRY_LATER})
-_UNANSWERED = "nobody can be asked {question!r}: continue with an assumption, and say in the step that it is to be marked"
+_UNANSWERED = (
+    "nobody can be asked {question!r}: continue with an assumption, and say in the step that it is to be marked"
+)
 
 
 def replan_failed(why: str) -> str:
