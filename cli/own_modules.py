@@ -8,7 +8,7 @@ is searched by them, too.
 import os
 import sys
 from collections.abc import Sequence
-from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.machinery import BuiltinImporter, ModuleSpec, SourceFileLoader
 from types import ModuleType
 
 _PACKAGES = frozenset({"agent", "cli", "tooling"})
@@ -43,9 +43,10 @@ class _Loader(SourceFileLoader):
 
 
 def install() -> None:
-    """Find our modules this way from now on."""
-    if OwnModules not in sys.meta_path:
-        sys.meta_path.insert(0, OwnModules)
+    """Find our modules this way from now on; finders that others have put before the standard ones stay first."""
+    finders = sys.meta_path
+    if OwnModules not in finders and BuiltinImporter in finders:
+        finders.insert(finders.index(BuiltinImporter), OwnModules)
 
 
 def _exists(path: str) -> bool:

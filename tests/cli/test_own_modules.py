@@ -3,7 +3,7 @@
 import importlib.util
 import os
 import sys
-from importlib.machinery import ModuleSpec, PathFinder
+from importlib.machinery import BuiltinImporter, ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
 
@@ -75,9 +75,10 @@ def test_a_module_is_cached_until_its_source_changes(tmp_path: Path, monkeypatch
     assert _load(tmp_path).VALUE == 2
 
 
-def test_installing_the_finder_twice_installs_it_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
+def test_the_finder_is_installed_once_and_before_the_standard_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    others = [finder for finder in sys.meta_path if finder is not OwnModules]
+    monkeypatch.setattr(sys, "meta_path", list(others))
     install()
     install()
-    assert sys.meta_path.count(OwnModules) == 1
-    assert sys.meta_path[0] is OwnModules
+    place = others.index(BuiltinImporter)
+    assert sys.meta_path == [*others[:place], OwnModules, *others[place:]]
