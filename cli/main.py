@@ -29,6 +29,7 @@ def _run() -> None:
         sys.exit(0)
     # Nearly everything created by imports stays alive; garbage collection meanwhile costs 5 % of the start.
     gc.disable()
+    _find_own_modules()
     _sanitize_streams()
     if not arguments and sys.stdin.isatty() and sys.stdout.isatty():
         from cli.run.early_prompt import early_prompt
@@ -44,6 +45,12 @@ def _exit(exit_code: int) -> None:
     from cli.exit import exit_process
 
     exit_process(exit_code)
+
+
+def _find_own_modules() -> None:
+    from cli.own_modules import install
+
+    install()
 
 
 def _run_cli(arguments: list[str]) -> int:

@@ -41,8 +41,8 @@ def first_request() -> list[BenchResult]:
     start, cpu, end = "start → first request, `agent run`", "CPU time of a run with one request", "last byte → exit"
     return [
         ratio(f"{start}, against bare Python + httpx", 0.85, times[0], times[1]),
-        ratio(f"{start}, against the bare standard library", 3.5, times[0], times[2]),
-        ratio(f"{cpu}, against bare Python + httpx", 0.95, used["agent"], used["httpx"]),
+        ratio(f"{start}, against the bare standard library", 3.3, times[0], times[2]),
+        ratio(f"{cpu}, against bare Python + httpx", 0.9, used["agent"], used["httpx"]),
         ratio(f"{end}, against bare Python + httpx", 1.5, ends["agent"], ends["httpx"]),
         ratio(f"{end}, against the bare standard library", 1.8, ends["agent"], ends["stdlib"]),
     ]

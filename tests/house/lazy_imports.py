@@ -144,6 +144,7 @@ LAZY_MODULES: dict[str, str] = {
     "cli.commands.logs": "only for `agent task logs`",
     "cli.commands.tasks.rehearsal": "only for --rehearse",
     "cli.commands.extensions.skills": "only for `agent task create --skill`",
+    "cli.own_modules": "`agent --version` does not need it",
     "cli.application": "`agent --version` does not need it",
     "cli.typer_program": "imports typer; not needed for the usual lines of `agent run`",
     "cli.commands.run": "only for `agent run`",

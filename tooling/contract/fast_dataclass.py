@@ -103,22 +103,21 @@ _set = object.__setattr__
 def _create(cls: type[T], *, is_frozen: bool, is_keyword_only: bool, has_equality: bool) -> type[T]:
     own = dict(cls.__dict__)
     names = [name for name, hint in cls.__annotations__.items() if getattr(hint, "__origin__", hint) is not ClassVar]
-    defaults = {name: own.pop(name) for name in names if name in own}
+    fields = [(name, own.pop(name, MISSING), is_keyword_only) for name in names]
     for name in _REPLACED:
         own.pop(name, None)
-    inherited = {name for base in cls.__mro__[1:] for name in base.__dict__.get("__slots__", ())}
+    # Python sets `__hash__` to None where a class defines only `__eq__`.
+    if own.get("__hash__", MISSING) is None:
+        del own["__hash__"]
+    inherited = {name for base in cls.__mro__[1:-1] for name in base.__dict__.get("__slots__", ())}
     constructor = _Constructor()
     namespace = {
-        **_SHARED,
+        **_METHODS[is_frozen, has_equality],
         "__init__": constructor,
-        **(_EQUALITY if has_equality else {}),
-        **(_FROZEN if is_frozen else {}),
-        **({"__hash__": _hash if is_frozen else None} if has_equality else {}),
-        # Python sets `__hash__` to None where a class defines only `__eq__`.
-        **{name: value for name, value in own.items() if (name, value) != ("__hash__", None)},
+        **own,
         "__slots__": tuple(name for name in names if name not in inherited),
         "__qualname__": cls.__qualname__,
-        "_own_fields": [(name, defaults.get(name, MISSING), is_keyword_only) for name in names],
+        "_own_fields": fields,
     }
     metaclass: Any = type(cls)
     created: type[T] = metaclass(cls.__name__, cls.__bases__, namespace)
@@ -265,3 +264,10 @@ _SHARED: dict[str, Any] = {
 }
 _EQUALITY: dict[str, Any] = {"__eq__": _is_equal}
 _FROZEN: dict[str, Any] = {"__setattr__": _frozen_setattr, "__delattr__": _frozen_delattr}
+# The methods of a class, by whether it is frozen and whether its instances are compared by their fields.
+_METHODS: dict[tuple[bool, bool], dict[str, Any]] = {
+    (True, True): {**_SHARED, **_EQUALITY, **_FROZEN, "__hash__": _hash},
+    (True, False): {**_SHARED, **_FROZEN},
+    (False, True): {**_SHARED, **_EQUALITY, "__hash__": None},
+    (False, False): _SHARED,
+}

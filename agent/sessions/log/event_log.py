@@ -24,8 +24,8 @@ class FileLog:
     def __init__(self, path: Path) -> None:
         self._fd = open_fd(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
         with self._locked():
-            if self._repair_tail() == 0:
-                fsync_dir(path.parent)
+            # The name of a new file is synced with its first events: the file system commits both at once.
+            self._unsynced_folder = path.parent if self._repair_tail() == 0 else None
 
     def append(self, lines: bytes) -> None:
         """Write and fsync; on failure truncate the file back to its last complete line."""
@@ -36,6 +36,9 @@ class FileLog:
                 while rest:
                     rest = rest[os.write(self._fd, rest) :]
                 os.fsync(self._fd)
+                if self._unsynced_folder:
+                    fsync_dir(self._unsynced_folder)
+                    self._unsynced_folder = None
             except OSError:
                 os.ftruncate(self._fd, start)
                 raise

@@ -46,6 +46,42 @@ def test_only_the_owner_can_read_a_log(tmp_path: Path) -> None:
     assert (tmp_path / "events.jsonl").stat().st_mode & 0o777 == 0o600
 
 
+def test_the_name_of_a_new_log_is_synced_after_its_first_events(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "events.jsonl"
+    synced: list[bytes] = []
+
+    def sync(folder: Path) -> None:
+        assert folder == tmp_path
+        synced.append(path.read_bytes())
+
+    monkeypatch.setattr("agent.sessions.log.event_log.fsync_dir", sync)
+    log = FileLog(path)
+    log.append(line(1))
+    log.append(line(2))
+    log.close()
+    FileLog(path).close()
+    assert synced == [line(1)]
+
+
+def test_a_log_whose_name_cannot_be_synced_stays_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "events.jsonl"
+
+    def fail(folder: Path) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr("agent.sessions.log.event_log.fsync_dir", fail)
+    log = FileLog(path)
+    with pytest.raises(OSError, match="Input/output"):
+        log.append(line(1))
+    assert path.read_bytes() == b""
+    monkeypatch.undo()
+    log.append(line(2))
+    log.close()
+    assert path.read_bytes() == line(2)
+
+
 def test_a_failed_write_leaves_the_file_unchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "events.jsonl"
     log = FileLog(path)
