@@ -18,7 +18,7 @@ PROVIDERS_PAGE = providers_table.PAGE.read_text()
 PROMPT_PAGE = prompt_commands.PAGE.read_text()
 _FLAG = re.compile(r"(?<![\w-])(--[a-z][a-z-]+)")
 # Flags of the top level and of the measuring script.
-_FOREIGN = {"--version", "--help", "--prompt", "--list", "--write"}
+_FOREIGN = {"--version", "--help", "--prompt", "--list", "--write", "--separate-git-dir"}
 
 
 def test_the_table_of_providers_is_up_to_date() -> None:
